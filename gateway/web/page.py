@@ -6,6 +6,7 @@ requests without one get the same short refusal. The page reads and acts by the 
 site may put it into a frame.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cached_property
 from http import HTTPStatus
@@ -55,6 +56,7 @@ KNOWN_ALREADY = "the proxy says who you are: no link is needed here, nor good"
 USED_LINK = "this link was used, or is older than a minute: `hermes-gateway open` prints a new one"
 MOST_OF_LINK = 1000  # bytes of JSON
 STATIC = "/static/"
+COMMENT = re.compile(rb"^ *//.*\n", re.MULTILINE)
 APART = ("enter.js", "open.js")  # the modules of pages beside the frame
 
 AnswerVisitor: TypeAlias = Callable[[HttpRequest, Login], Awaitable[HttpResponse | HttpStream]]
@@ -158,11 +160,16 @@ class Page:
         The frame names all modules, so that a browser loads them at once and not one behind the other.
         """
         paths = [path for path in sorted(FILES.iterdir()) if path.suffix in CONTENT_TYPES]
-        found = {path.name: (path.read_bytes(), CONTENT_TYPES[path.suffix]) for path in paths}
+        found = {path.name: (read_file(path), CONTENT_TYPES[path.suffix]) for path in paths}
         modules = [name for name in found if name.endswith(".js") and name not in APART]
         links = [f'<link rel="modulepreload" href="/static/{name}">' for name in modules]
         frame, kind = found["index.html"]
         return {**found, "index.html": (frame.replace(b"{{modules}}", "\n".join(links).encode()), kind)}
+
+
+def read_file(path: Path) -> bytes:
+    """Return a file of the page, a script without its comments, which are for readers of the source."""
+    return COMMENT.sub(b"", path.read_bytes()) if path.suffix == ".js" else path.read_bytes()
 
 
 def find_open_file(path: str) -> str:

@@ -102,7 +102,8 @@ def start_busy(gateway: GatewayProcess, settings: str = "") -> None:
     (plugin / "__init__.py").write_text(PATCHES)
     gateway.home.hermes_config.write_text(OF_HERMES)
     with start_blocking_portal() as portal:  # a thread of its own: a browser's loop may run in this one
-        portal.call(write_past, gateway)
+        portal.call(bury_letters, gateway)
+        portal.call(plan_jobs, gateway)
     gateway.start()
     gateway.call("hooks.disable", {"name": "quiet"})
     gateway.call("keys.create", {"name": PROGRAM, "role": "operator"})
@@ -115,10 +116,14 @@ def states_of(gateway: GatewayProcess) -> dict[str, str]:
     return {hook["name"].removeprefix("plugin:"): hook["state"] for hook in gateway.call("hooks.list")["hooks"]}
 
 
-async def write_past(gateway: GatewayProcess) -> None:
-    """Leave jobs, and events that a hook could not receive, in a gateway that ran before."""
+async def plan_jobs(gateway: GatewayProcess) -> None:
     async with await open_sqlite(gateway.home.journal) as engine:
         await write_jobs(engine, time.time())
+
+
+async def bury_letters(gateway: GatewayProcess) -> None:
+    """Leave events that a hook could not receive, in a gateway that ran before."""
+    async with await open_sqlite(gateway.home.journal) as engine:
         for number in range(1, LETTERS + 1):
             fields = {"id": f"e{number}", "session_id": f"s{number}", "platform": "terminal", "reason": ODD}
             emitted = records.encode(records.EmittedEvent(name="session:end", fields=fields))

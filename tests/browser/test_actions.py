@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Locator, Route, expect
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN, STRANGER
 from tests.adapters.telegram_wire import TelegramWire
-from tests.browser.busy_home import ACTING, LETTERS, write_past
+from tests.browser.busy_home import ACTING, LETTERS, bury_letters
 from tests.browser.conftest import OpenScreen, make_screens
 from tests.browser.screen import PATIENCE, WIDTHS, Screen
 
@@ -77,7 +77,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory, wire: TelegramWire) -> Ite
         gateway.script(*TURNS, settings="tools: {shell: ask}\n")
         for name, (manifest, handler) in HOOKS.items():
             gateway.add_hook(name, {"HOOK.yaml": manifest, "handler.py": handler})
-        portal.call(write_past, gateway)
+        portal.call(bury_letters, gateway)
         gateway.start()
         gateway.until(lambda: {state_of(gateway, name) for name in HOOKS} == {"loaded"})
         portal.call(partial(wire.write, "let me in", by=STRANGER))

@@ -25,7 +25,7 @@ export function actions(key, wished) {
     ? [button('Cancel', () => set(key, choices, {})), button(asked.label, () => press(key, choices, asked), 'no')]
     : choices.map(one => button(one.label, () => (one.sure ? set(key, choices, { sure: one.label, text: one.sure }) : press(key, choices, one)), one.kind, one.sign))
   const said = el('span', { role: 'status', className: failed ? 'bad-text' : 'soft', tabIndex: -1, 'data-key': 'said' }, busy ? 'a moment …' : text)
-  return noteState(key, el('div', { className: 'act', 'data-key': `act ${key}` }, said, ...buttons), () => actions(key, wished))
+  return noteState(key, el('div.act', { 'data-key': `act ${key}` }, said, ...buttons), () => actions(key, wished))
 }
 
 // A room is drawn a while after it was made, and an action may have happened meanwhile.
@@ -89,9 +89,9 @@ export async function perform(key, verb, params, said, told) {
 export function actionForm(key, label, verb, fields, makeParams, said) {
   if (!may(verb)) return ''
   const { failed = false, text = '', busy = false } = places.get(key) ?? {}
-  const form = el('form', { className: 'act', 'data-key': `act ${key}` },
+  const form = el('form.act', { 'data-key': `act ${key}` },
     el('span', { role: 'status', className: failed ? 'bad-text' : 'soft', tabIndex: -1, 'data-key': 'said' }, busy ? 'a moment …' : text),
-    ...fields, el('button', { className: 'btn', 'data-key': label, 'aria-disabled': String(busy) }, label))
+    ...fields, el('button.btn', { 'data-key': label, 'aria-disabled': String(busy) }, label))
   form.onsubmit = async event => {
     event.preventDefault()
     const written = event.currentTarget

@@ -44,18 +44,18 @@ class Room {
     this.seen = 0
     this.live = null
     this.older = button('Earlier messages', { className: 'btn older', hidden: true, onclick: () => this.showOlder() })
-    this.log = el('div', { className: 'log', role: 'log', tabIndex: 0, 'aria-label': 'What was said' })
-    this.state = el('p', { className: 'state', role: 'status' })
+    this.log = el('div.log', { role: 'log', tabIndex: 0, 'aria-label': 'What was said' })
+    this.state = el('p.state', { role: 'status' })
     this.composer = new Composer(this)
-    this.list = el('ul', {})
-    this.title = el('h1', { className: 'hall-title', dir: 'auto' }, title)
-    const chats = el('aside', { className: 'chats', 'aria-label': 'Your chats' },
-      el('div', { className: 'head' }, el('h2', {}, 'Chats'), el('div', { className: 'acts' }, el('a', { href: freshAddress(), className: 'btn bare', 'aria-label': 'New chat', title: 'New chat' }, icon('plus')))), this.list)
+    this.list = el('ul')
+    this.title = el('h1.hall-title', { dir: 'auto' }, title)
+    const chats = el('aside.chats', { 'aria-label': 'Your chats' },
+      el('div.head', el('h2', 'Chats'), el('div.acts', el('a', { href: freshAddress(), className: 'btn bare', 'aria-label': 'New chat', title: 'New chat' }, icon('plus')))), this.list)
     const more = signButton('more', 'More', { className: 'btn bare back', onclick: () => document.dispatchEvent(new Event('seek')) })
-    const back = el('a', { className: 'btn bare back', href: '#', 'aria-label': 'Back' }, icon('back'))
-    const hall = el('section', { className: 'hall', 'aria-label': 'Chat' },
-      el('header', { className: 'hall-head' }, back, el('div', {}, this.title, this.state), this.composer.stop, more), this.older, this.log, this.composer.node)
-    this.node = el('div', { className: 'chat' }, chats, hall)
+    const back = el('a.btn.bare.back', { href: '#', 'aria-label': 'Back' }, icon('back'))
+    const hall = el('section.hall', { 'aria-label': 'Chat' },
+      el('header.hall-head', back, el('div', this.title, this.state), this.composer.stop, more), this.older, this.log, this.composer.node)
+    this.node = el('div.chat', chats, hall)
     for (const said of listUnsent(thread)) this.say(said)
     this.connect()
     this.listChats()
@@ -126,7 +126,7 @@ class Room {
       node.classList.remove('sending')
     } catch (error) {
       const again = button('Send again')
-      const failed = el('p', { className: 'bad-text' }, `${error.message} `, again)
+      const failed = el('p.bad-text', `${error.message} `, again)
       again.addEventListener('click', () => { node.remove(); this.shown.delete(id); this.say(said) })
       node.append(failed)
     }
@@ -152,7 +152,7 @@ class Room {
 
   grow(piece) {
     if (this.live?.turn !== piece.turn || piece.at === 0) {
-      const node = this.live?.turn === piece.turn ? this.live.node : el('article', { className: 'said agent growing', 'aria-live': 'off' })
+      const node = this.live?.turn === piece.turn ? this.live.node : el('article.said.agent.growing', { 'aria-live': 'off' })
       if (!node.isConnected) this.log.append(node)
       this.live = { turn: piece.turn, node, text: '', due: this.live?.turn === piece.turn ? this.live.due : null }
     }
@@ -166,7 +166,7 @@ class Room {
     const { node, text } = this.live
     this.live.due = null
     const isAtEnd = this.isAtEnd()
-    node.replaceChildren(text.length < LONG ? drawMarkdown(text) : el('p', { className: 'body', textContent: text }))
+    node.replaceChildren(text.length < LONG ? drawMarkdown(text) : el('p.body', { textContent: text }))
     if (isAtEnd) this.toEnd()
   }
 
@@ -197,19 +197,19 @@ class Room {
     this.list.replaceChildren(...chats.map(one => {
       const link = el('a', { href: one.thread ? `#chat/${one.thread}` : '#chat' }, one.title || 'Without a title')
       if (one.thread === this.thread) { link.setAttribute('aria-current', 'true'); this.title.textContent = plain(one.title || title) }
-      return el('li', {}, link)
+      return el('li', link)
     }))
   }
 }
 
 function drawShown(place, one, isChanged) {
   const said = el('article', { className: `said ${one.by === 'person' ? 'user' : 'agent'}` })
-  said.append(el('h3', {}, el('span', { className: 'unseen' }, one.by === 'person' ? 'you' : 'answer'), moment(one.at || Date.now() / 1000), isChanged ? ' changed' : ''))
+  said.append(el('h3', el('span.unseen', one.by === 'person' ? 'you' : 'answer'), moment(one.at || Date.now() / 1000), isChanged ? ' changed' : ''))
   if (one.literals?.length) said.append(...one.literals.flatMap(drawLiteral))
-  else if (one.text) said.append(one.by === 'person' ? el('p', { className: 'body', dir: 'auto', textContent: one.text }) : drawMarkdown(one.text))
-  if (one.files?.length) said.append(el('ul', { className: 'files' }, ...one.files.map((file, number) => el('li', {}, drawFile(place, one, file, number)))))
+  else if (one.text) said.append(one.by === 'person' ? el('p.body', { dir: 'auto', textContent: one.text }) : drawMarkdown(one.text))
+  if (one.files?.length) said.append(el('ul.files', ...one.files.map((file, number) => el('li', drawFile(place, one, file, number)))))
   if (one.buttons?.length) {
-    const row = el('div', { className: 'answers', role: 'group', 'aria-label': 'Answers' })
+    const row = el('div.answers', { role: 'group', 'aria-label': 'Answers' })
     for (const choice of one.buttons) {
       const node = button(choice.label)
       node.addEventListener('click', () => place.press(one, choice, row))
@@ -227,13 +227,13 @@ function drawShown(place, one, isChanged) {
 
 // Our words, and below them another person's text unchanged: nothing in it is interpreted.
 const drawLiteral = literal => [
-  ...(literal.words ? [el('p', { className: 'body', textContent: literal.words })] : []),
-  ...(literal.text ? [el('pre', { className: 'literal', tabIndex: 0, textContent: literal.text })] : []),
+  ...(literal.words ? [el('p.body', { textContent: literal.words })] : []),
+  ...(literal.text ? [el('pre.literal', { tabIndex: 0, textContent: literal.text })] : []),
 ]
 
 function drawFile(place, one, file, number) {
   const name = file.name || 'a file'
-  if (file.isLocal) return el('span', {}, name)
+  if (file.isLocal) return el('span', name)
   const href = `/chat/file?${new URLSearchParams({ thread: place.thread, message: one.id, number })}`
   const isPicture = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'].includes(file.type)
   if (SOUNDS.includes(file.type)) {
@@ -260,17 +260,17 @@ class Composer {
     this.edits = ''
     this.isWaiting = false  // for uploads, to be sent with them
     this.text = el('textarea', { rows: 1, placeholder: 'Message, or / for commands', 'aria-label': 'Your message' })
-    this.kept = el('ul', { className: 'files' })
-    this.note = el('p', { className: 'soft', hidden: true })
+    this.kept = el('ul.files')
+    this.note = el('p.soft', { hidden: true })
     this.stop = button('Stop', { sign: 'stop', hidden: true, onclick: () => place.say({ id: makeId(), thread: place.thread, text: '/stop', files: [] }) })
     const chosen = el('input', { type: 'file', multiple: true, className: 'chosen', 'aria-label': 'Files to send' })
     chosen.addEventListener('change', () => { this.keep([...chosen.files]); chosen.value = '' })
     const send = el('button', { type: 'submit', className: 'btn go', 'aria-label': 'Send', title: 'Send' }, icon('send'))
     this.menu = offerCommands(this.text)
-    const key = text => el('kbd', {}, text)
-    this.node = el('form', { className: 'composer' }, this.menu.node, this.note, this.kept,
-      el('div', { className: 'row' }, el('label', { className: 'btn bare', title: 'Add files' }, icon('clip'), chosen), this.text, send),
-      el('p', { className: 'hint' }, el('span', {}, key('Enter'), ' send'), el('span', {}, key('/'), ' commands'), el('span', {}, key('Ctrl K'), ' search')))
+    const key = text => el('kbd', text)
+    this.node = el('form.composer', this.menu.node, this.note, this.kept,
+      el('div.row', el('label.btn.bare', { title: 'Add files' }, icon('clip'), chosen), this.text, send),
+      el('p.hint', el('span', key('Enter'), ' send'), el('span', key('/'), ' commands'), el('span', key('Ctrl K'), ' search')))
     this.node.addEventListener('submit', event => { event.preventDefault(); this.say() })
     this.text.addEventListener('keydown', event => this.press(event))
     this.text.addEventListener('paste', event => this.keep([...event.clipboardData.files], event))
@@ -301,7 +301,7 @@ class Composer {
 
   async keep(files, event) {
     if (files.length) event?.preventDefault()
-    const entries = files.map(file => ({ name: file.name, note: el('li', {}, `${file.name} …`), file: null }))
+    const entries = files.map(file => ({ name: file.name, note: el('li', `${file.name} …`), file: null }))
     this.files.push(...entries)  // all at once: a message that is sent now waits for the last one
     this.kept.append(...entries.map(entry => entry.note))
     for (const [index, entry] of entries.entries()) {

@@ -11,7 +11,7 @@ async function load() {
 }
 
 export function offerCommands(text) {
-  const node = el('ul', { className: 'menu', role: 'listbox', id: 'commands', hidden: true, 'aria-label': 'Commands' })
+  const node = el('ul.menu', { role: 'listbox', id: 'commands', hidden: true, 'aria-label': 'Commands' })
   let chosen = 0
   text.setAttribute('aria-controls', 'commands')
   text.setAttribute('aria-autocomplete', 'list')
@@ -31,7 +31,7 @@ export function offerCommands(text) {
     chosen = Math.max(0, Math.min(chosen, found.length - 1))
     node.replaceChildren(...found.map((row, index) => {
       const option = el('li', { role: 'option', id: `command-${index}`, 'aria-selected': String(index === chosen) },
-        el('b', {}, `/${row.name}`), ` ${row.usage} `, el('span', { className: 'soft' }, row.summary))
+        el('b', `/${row.name}`), ` ${row.usage} `, el('span.soft', row.summary))
       option.addEventListener('mousedown', event => { event.preventDefault(); take(row) })
       return option
     }))

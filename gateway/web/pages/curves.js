@@ -106,9 +106,9 @@ function axis(end, height) {
 export function figure(name, title, spec, said) {
   figures.set(name, { said, begin: spec.end - SPANS * HALF_HOUR })
   const [big, small, far] = said(null)
-  return el('section', { className: 'panel fig', 'data-key': `figure ${name}`, 'data-figure': name },
-    el('h2', { className: 'title' }, title, el('small', { className: 'far' }, far)),
-    el('p', { className: 'big' }, el('span', { className: 'value' }, big), ' ', el('small', { className: 'small' }, small)),
+  return el('section.panel.fig', { 'data-key': `figure ${name}`, 'data-figure': name },
+    el('h2.title', title, el('small.far', far)),
+    el('p.big', el('span.value', big), ' ', el('small.small', small)),
     plot({ ...spec, isUsed: true }))
 }
 

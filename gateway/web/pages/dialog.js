@@ -7,17 +7,17 @@ const dialog = document.getElementById('asked')
 
 function drawField({ name, label, value = '', isSecret, isLong, isNeeded }) {
   const usual = { name, className: 'field', required: Boolean(isNeeded), autocomplete: 'off', defaultValue: value }
-  return el('label', {}, el('span', { className: 'soft small' }, label), isLong ? el('textarea', { ...usual, rows: 3 }) : el('input', { ...usual, type: isSecret ? 'password' : 'text' }))
+  return el('label', el('span.soft.small', label), isLong ? el('textarea', { ...usual, rows: 3 }) : el('input', { ...usual, type: isSecret ? 'password' : 'text' }))
 }
 
 // `send` gets the values of the form, and returns what stands in its place then: a heading and nodes. None: it closes.
 export function openForm({ title, label, fields, why, send }) {
-  const said = el('p', { className: 'told', role: 'status' })
-  const go = el('button', { className: 'btn go' }, label)
+  const said = el('p.told', { role: 'status' })
+  const go = el('button.btn.go', label)
   const close = () => dialog.close()
   const heading = text => el('h2', { id: 'asked-title', dir: 'auto' }, text)
-  const form = el('form', { className: 'pad stack' }, heading(title), ...fields.map(drawField), el('p', { className: 'soft small' }, why),
-    said, el('div', { className: 'acts' }, button('Cancel', { onclick: close }), go))
+  const form = el('form.pad.stack', heading(title), ...fields.map(drawField), el('p.soft.small', why),
+    said, el('div.acts', button('Cancel', { onclick: close }), go))
   form.onsubmit = async event => {
     event.preventDefault()
     go.disabled = true
@@ -25,7 +25,7 @@ export function openForm({ title, label, fields, why, send }) {
     try {
       const [words, ...more] = await send(new FormData(form)) ?? []
       if (!words) return close()
-      form.replaceChildren(heading(words), ...more, el('div', { className: 'acts' }, button('Close', { className: 'btn go', onclick: close })))
+      form.replaceChildren(heading(words), ...more, el('div.acts', button('Close', { className: 'btn go', onclick: close })))
     } catch (error) {
       said.textContent = error instanceof TypeError ? 'The gateway cannot be reached: nothing was done.' : error.message
       go.disabled = false

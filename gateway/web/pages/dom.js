@@ -7,8 +7,12 @@ const ODD = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u2
 
 export const plain = text => String(text ?? '').replace(ODD, sign => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)
 
-export function el(tag, properties = {}, ...children) {
-  const made = document.createElement(tag)
+// `el('p.soft.small', { title }, ...)`: the tag with its classes, then properties, if any, and children.
+export function el(tag, ...children) {
+  const [kind, ...classes] = tag.split('.')
+  const made = document.createElement(kind)
+  const properties = children[0]?.constructor === Object ? children.shift() : {}
+  if (classes.length) made.className = classes.join(' ')
   for (const [name, value] of Object.entries(properties)) {
     if (name.includes('-') || name === 'role') made.setAttribute(name, value)
     else made[name] = name === 'textContent' || name === 'title' ? plain(value) : value
@@ -16,7 +20,6 @@ export function el(tag, properties = {}, ...children) {
   made.append(...children.map(child => (child instanceof Node ? child : plain(child))))
   return made
 }
-
 
 export const seconds = value =>
   value == null ? '' : value < 0.0995 ? `${(value * 1000).toFixed(1)} ms` : value < 10 ? `${value.toFixed(1)} s` : lasting(value)
@@ -38,6 +41,12 @@ export function timeOf(at) {
   return `${at.toLocaleDateString([], { day: 'numeric', month: 'short', year })}, ${hour}`
 }
 
+// A day such as `2026-11-30`.
+export const dayOf = text => new Date(`${text}T00:00`).toLocaleDateString([], { day: 'numeric', month: 'short', year: 'numeric' })
+
+// The time of a line that is one of many in a minute.
+export const clockOf = at => at.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' })
+
 // `when` is in seconds, or as the gateway wrote it; `shown` returns the text.
 export function moment(when, shown = timeOf) {
   if (!when) return ''
@@ -50,27 +59,31 @@ export const ago = when => moment(when, at => `${lasting((Date.now() - at) / 100
 export const bytes = value =>
   value > 1e9 ? `${(value / 1e9).toFixed(1)} GB` : value > 1e6 ? `${(value / 1e6).toFixed(1)} MB` : `${Math.round(value / 1e3)} kB`
 
+// Small prices have four digits. Without one it is unknown, and not zero.
+export const price = value => (value == null ? 'unknown' : value.toFixed(value && value < .1 ? 4 : 2))
+export const spentOf = ({ used, limit, unit }) => (unit === 'money' ? `${price(used)} of ${price(limit)}` : `${Math.round(used).toLocaleString()} of ${Math.round(limit).toLocaleString()} ${unit}`)
+
 // `1 call`, `2,000 calls`.
 export const counted = (number, noun, nouns = `${noun}s`) => `${number.toLocaleString()} ${number === 1 ? noun : nouns}`
 
-// The beginning of a room: its first line, which is an answer, facts below, and its buttons; `back` is [name, address].
+// The beginning of a room: its first line, which is an answer, facts below, and its buttons; `back` is the name of the room above.
 export function head(title, { facts: some = [], acts = [], back } = {}) {
-  const crumb = back ? [el('a', { className: 'crumb', href: back[1], 'aria-label': `Back to ${back[0]}` }, el('span', {}, `${back[0]} /`))] : []
+  const crumb = back ? [el('a.crumb', { href: `#${back.toLowerCase()}`, 'aria-label': `Back to ${back}` }, el('span', `${back} /`))] : []
   const line = some.filter(Boolean)
-  return el('div', {},
-    el('header', { className: 'head' }, ...crumb, el('h1', { dir: 'auto' }, title), el('div', { className: 'acts' }, ...acts.filter(Boolean))),
-    ...(line.length ? [el('p', { className: 'line' }, ...line.map(one => el('span', {}, one)))] : []))
+  return el('div',
+    el('header.head', ...crumb, el('h1', { dir: 'auto' }, title), el('div.acts', ...acts.filter(Boolean))),
+    ...(line.length ? [el('p.line', ...line.map(one => el('span', one)))] : []))
 }
 
 export const panel = (title, ...children) =>
-  el('section', { className: 'panel' }, ...(title ? [el('h2', {}, ...[title].flat())] : []), ...children)
+  el('section.panel', ...(title ? [el('h2', ...[title].flat())] : []), ...children)
 
-export const pad = (...children) => el('div', { className: 'pad' }, ...children)
+export const pad = (...children) => el('div.pad', ...children)
 export const columns = (kind, ...children) => el('div', { className: `cols ${kind}` }, ...children)
-export const stack = (...children) => el('div', { className: 'stack' }, ...children)
-export const quiet = text => el('p', { className: 'pad soft' }, text)
-export const fold = (title, ...children) => el('details', { className: 'fold' }, el('summary', {}, icon('next'), title), ...children)
-export const stateOf = (kind, words) => el('span', { className: 's' }, mark(kind, ''), el('span', {}, words))
+export const stack = (...children) => el('div.stack', ...children)
+export const quiet = text => el('p.pad.soft', text)
+export const fold = (title, ...children) => el('details.fold', el('summary', icon('next'), title), ...children)
+export const stateOf = (kind, words) => el('span.s', mark(kind, ''), el('span', words))
 
 // Each row is a list of cells: texts, nodes, or {node, className}. On a phone a row becomes a card.
 export function table(heads, rows, empty) {
@@ -79,8 +92,8 @@ export function table(heads, rows, empty) {
     const { node = value, className = heads[index].className ?? '' } = value instanceof Node || typeof value !== 'object' || value === null ? {} : value
     return el('td', { className }, node ?? '')
   }
-  const head = el('tr', {}, ...heads.map(one => el('th', { scope: 'col', className: one.className ?? '' }, one.name || el('span', { className: 'unseen' }, 'Actions'))))
-  return el('table', {}, el('thead', {}, head), el('tbody', {}, ...rows.map(row => el('tr', {}, ...row.map(cell)))))
+  const head = el('tr', ...heads.map(one => el('th', { scope: 'col', className: one.className ?? '' }, one.name || el('span.unseen', 'Actions'))))
+  return el('table', el('thead', head), el('tbody', ...rows.map(row => el('tr', ...row.map(cell)))))
 }
 
 export const column = (name, className = '') => ({ name, className })
@@ -88,18 +101,21 @@ export const number = (name, more = '') => column(name, `num ${more}`.trim())
 
 // A name in a list with a small line below it, and a mark or initials before it.
 export const named = (sign, name, small, href) => {
-  const words = [el('b', { dir: 'auto' }, name), ...(small ? [el('span', { className: 'sub', dir: 'auto' }, small)] : [])]
-  return el('span', { className: 'named' }, sign, href ? el('a', { href }, ...words) : el('span', {}, ...words))
+  const words = [el('b', { dir: 'auto' }, name), ...(small ? [el('span.sub', { dir: 'auto' }, small)] : [])]
+  return el('span.named', sign, href ? el('a', { href }, ...words) : el('span', ...words))
 }
 
 // Links to other pages of a list: [name, address] of each page that exists.
 export const pager = links =>
-  el('p', { className: 'pager' }, ...links.filter(Boolean).map(([name, href]) => el('a', { href }, name)))
+  el('p.pager', ...links.filter(Boolean).map(([name, href]) => el('a', { href }, name)))
+
+// The address of one thing's room.
+export const roomOf = (room, name) => `#${room}/${encodeURIComponent(name)}`
 
 // The address of a place in a list: the page, the words that it is searched for, and the chosen tab.
 export function placeIn(room, wanted) {
   const place = new URLSearchParams(Object.entries(wanted).filter(([, value]) => value)).toString()
-  return `#${room}${place && `/${encodeURIComponent(`?${place}`)}`}`
+  return place ? roomOf(room, `?${place}`) : `#${room}`
 }
 
 export const pagesFrom = (room, { first, ...others }, rows, count) => pager([
@@ -111,6 +127,9 @@ export function placeFrom(rest) {
   return { first: Number(first) || 0, text, tab }
 }
 
+// A field of a form, which has to be filled.
+export const fieldOf = (name, label, more) => el('input', { name, required: true, autocomplete: 'off', 'aria-label': label, placeholder: label, 'data-key': name, ...more })
+
 // `addressOf` returns the address of the results for these words.
 export function searchFor(label, text, addressOf) {
   const field = el('input', { type: 'search', defaultValue: text, placeholder: label, 'aria-label': label })
@@ -118,13 +137,17 @@ export function searchFor(label, text, addressOf) {
     event.preventDefault()
     location.hash = addressOf(event.currentTarget.querySelector('input').value.trim())
   }
-  return el('form', { className: 'find', role: 'search', onsubmit: search }, icon('search'), field)
+  return el('form.find', { role: 'search', onsubmit: search }, icon('search'), field)
 }
 
 // `tabs` are [name, address, is open, count]. Beside them is the field to search in the room.
-export const tabs = (rows, ...beside) => el('div', { className: 'tabs' },
-  el('nav', { className: 'set', 'aria-label': 'Which' }, ...rows.map(([name, href, isOpen, count]) =>
-    el('a', { href, ...(isOpen && { 'aria-current': 'true' }) }, name, ...(count == null ? [] : [el('small', {}, count.toLocaleString())])))), ...beside)
+export const tabs = (rows, ...beside) => el('div.tabs',
+  el('nav.set', { 'aria-label': 'Which' }, ...rows.map(([name, href, isOpen, count]) =>
+    el('a', { href, ...(isOpen && { 'aria-current': 'true' }) }, name, ...(count == null ? [] : [el('small', count.toLocaleString())])))), ...beside)
+
+// The tabs of a list, {tab: name}, with the search beside them; `counts` has the rows behind each tab, if all are known.
+export const sieve = (room, names, { tab, text }, label, counts = {}) => tabs(
+  Object.entries(names).map(([one, name]) => [name, placeIn(room, { tab: one, text }), one === tab, counts[one]]), searchFor(label, text, words => placeIn(room, { text: words, tab })))
 
 // On a phone rows are cards, so a page has fewer of them.
 export const phone = matchMedia('(max-width: 800px)')
@@ -132,7 +155,7 @@ export const rowsOf = (wide, narrow) => (phone.matches ? narrow : wide)
 
 export function facts(pairs) {
   const shown = pairs.filter(([, value]) => value !== '' && value != null)
-  return el('dl', { className: 'facts' }, ...shown.flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)]))
+  return el('dl.facts', ...shown.flatMap(([name, value]) => [el('dt', name), el('dd', value)]))
 }
 
 export function button(label, { sign, ...properties } = {}) {
@@ -147,7 +170,7 @@ export const signButton = (sign, label, properties = {}) =>
 let program = 'hermes-gateway'
 export const setProgram = name => { program = name }
 
-export const command = text => literal(plain(text).replace(/^hermes-gateway(?= )/gm, program))
+export const command = words => literal(`${program} ${plain(words)}`)
 
 // A text that is typed or run, exactly as it is.
 export function literal(text) {
@@ -156,7 +179,7 @@ export function literal(text) {
     const pressed = event.currentTarget
     navigator.clipboard?.writeText(line).then(() => { pressed.replaceChildren(icon('check')); pressed.title = 'Copied' }, () => {})
   }
-  return el('div', { className: 'cmd', 'data-key': `cmd ${line}`, 'data-own': '' }, el('span', {}, line), signButton('copy', 'Copy', { onclick: copy }))
+  return el('div.cmd', { 'data-key': `cmd ${line}`, 'data-own': '' }, el('span', line), signButton('copy', 'Copy', { onclick: copy }))
 }
 
 // Saves a text as a file of the reader.

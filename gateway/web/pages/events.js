@@ -1,7 +1,7 @@
 // Events as they happen: the newest first, in words where a sentence is known, with their fields; a pause, and filters by
 // name, hook or session.
 
-import { el, head, panel, plain, seconds } from './dom.js'
+import { clockOf, el, head, panel, plain, seconds } from './dom.js'
 import { listen } from './live.js'
 import { mark } from './signs.js'
 
@@ -66,24 +66,24 @@ const WORDS = {
 }
 
 function drawEvent(message) {
-  if (message.kind === 'gap') return el('li', { className: 'gap' }, 'some events before this were missed')
+  if (message.kind === 'gap') return el('li.gap', 'some events before this were missed')
   const { fields, event } = message
   const [kind, subject, words] = WORDS[event]?.(fields) ?? ['off', event, '']
   const about = [fields.tool, fields.command, fields.hook, fields.text, fields.message, WORDS[event] ? '' : fields.session_key].find(one => typeof one === 'string' && one !== subject)
   const time = new Date(fields.time * 1000)
   const summary = el('summary', { title: event },
-    mark(kind, ''), el('span', {}, el('b', { dir: 'auto' }, subject), ' ', el('i', {}, words, ' ', plain(about).slice(0, 120))),
-    el('time', { dateTime: time.toISOString() }, time.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', second: '2-digit' })))
-  const details = el('details', {}, summary)
+    mark(kind, ''), el('span', el('b', { dir: 'auto' }, subject), ' ', el('i', words, ' ', plain(about).slice(0, 120))),
+    el('time', { dateTime: time.toISOString() }, clockOf(time)))
+  const details = el('details', summary)
   details.addEventListener('toggle', () => {
     if (details.open && details.childElementCount === 1) details.append(el('pre', { tabIndex: 0, textContent: `${event}\n${JSON.stringify(fields, null, 1)}` }))
   })
-  return el('li', {}, details)
+  return el('li', details)
 }
 
 // The list updates itself: if it is shown already, the returned node only holds its place.
 export function drawTail(most, only = ALL) {
-  const list = el('ol', { className: 'events', tabIndex: 0, 'aria-label': 'Events, the newest first', 'data-key': 'tail', 'data-own': '' })
+  const list = el('ol.events', { tabIndex: 0, 'aria-label': 'Events, the newest first', 'data-key': 'tail', 'data-own': '' })
   if (drawn?.list.isConnected && drawn.most === most) return list
   list.append(...heard.filter(one => isWanted(one, only)).slice(0, most).map(drawEvent))
   drawn = { list, most, wanted: only }
@@ -97,7 +97,7 @@ export async function show() {
   const filter = (name, label) => el('input', { type: 'search', className: 'field', value: wanted[name], placeholder: label, 'aria-label': label, oninput: event => { wanted[name] = event.target.value.trim(); draw() } })
   const pause = el('button', { type: 'button', className: 'btn', 'aria-pressed': String(isPaused) }, isPaused ? 'Resume' : 'Pause')
   pause.onclick = () => { isPaused = !isPaused; pause.setAttribute('aria-pressed', String(isPaused)); pause.textContent = isPaused ? 'Resume' : 'Pause'; draw() }
-  return el('div', {},
+  return el('div',
     head(title, { facts: ['Events as they happen, while the page is open'], acts: [pause] }),
-    el('div', { className: 'filters' }, filter('name', 'Names, such as tool:*'), filter('hook', 'Of this hook'), filter('session', 'Of this session')), place)
+    el('div.filters', filter('name', 'Names, such as tool:*'), filter('hook', 'Of this hook'), filter('session', 'Of this session')), place)
 }

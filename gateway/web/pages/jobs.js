@@ -4,7 +4,7 @@ import { actions } from './acting.js'
 import { act, ask, may } from './asking.js'
 import { percent, sumOf, text } from './curves.js'
 import { openForm } from './dialog.js'
-import { button, column, columns, counted, el, facts, fold, head, lasting, moment, named, number, pad, panel, stack, stateOf, table, timeOf } from './dom.js'
+import { button, column, columns, counted, el, facts, fold, head, lasting, moment, named, number, pad, panel, roomOf, stack, stateOf, table, timeOf } from './dom.js'
 import { tellAll } from './live.js'
 import { mark, svg } from './signs.js'
 
@@ -20,7 +20,7 @@ const MARKS = { ran: 'ok', failed: 'bad', missed: 'miss', skipped: 'off', runnin
 const keyOf = one => `${one.maker}/${one.name}`
 const dueOf = row => row.due ?? row.from
 
-export const linkTo = one => `#jobs/${encodeURIComponent(keyOf(one))}`
+export const linkTo = one => roomOf('jobs', keyOf(one))
 
 // `every 2 hours`, `weekdays at 9:00`; a timetable of another form stands as it was written.
 const DAYS = { '* *': 'daily', '* 1-5': 'weekdays', '* 0,6': 'weekends', '* 6,0': 'weekends' }
@@ -45,35 +45,36 @@ export async function show(name) {
   const { jobs } = await ask('jobs.list', { moments: MOST })
   const one = jobs.find(job => [keyOf(job), job.name].includes(name)) ?? (name ? null : jobs.find(job => markOf(job) === 'bad') ?? jobs[0])
   const below = one ? drawOne(one, (await ask('jobs.history', { name: keyOf(one), limit: RUNS })).moments) : []
-  if (name) return el('div', {}, head(one?.name ?? 'This job is not there any more', { facts: one ? [whenOf(one), placeOf(one)] : [], acts: one ? [drawActs(one)] : [], back: ['Jobs', '#jobs'] }), ...(one ? [panel('', drawTable([one])), ...below] : []))
+  if (name) return el('div', head(one?.name ?? 'This job is not there any more', { facts: one ? [whenOf(one), placeOf(one)] : [], acts: one ? [drawActs(one)] : [], back: 'Jobs' }), ...(one ? [panel('', drawTable([one])), ...below] : []))
   const failing = jobs.filter(job => markOf(job) === 'bad').length
   const paused = jobs.filter(job => job.state === 'paused').length
-  return el('div', {},
+  return el('div',
     head(title, { facts: [counted(jobs.length, 'job'), failing && `${failing} failing`, paused && `${paused} paused`, drawNext(jobs)], acts: may('jobs.add') ? [button('Add', { sign: 'plus', className: 'btn go', onclick: add })] : [] }),
     panel('', drawTable(jobs)), ...below)
 }
 
 function drawNext(jobs) {
   const next = Math.min(...jobs.map(one => one.next || Infinity))
-  return next === Infinity ? '' : el('span', {}, 'next at ', moment(next), `: ${jobs.filter(one => one.next === next).map(one => one.name).join(', ')}`)
+  return next === Infinity ? '' : el('span', 'next at ', moment(next), `: ${jobs.filter(one => one.next === next).map(one => one.name).join(', ')}`)
 }
 
 function drawTable(jobs) {
   const heads = [column('Job'), column(drawHours(), 'stripe'), column('Last', 'off-phone'), column('Next', 'next'), column('', 'num')]
   return table(heads, jobs.map(one => [
     named(mark(markOf(one)), one.name, whenOf(one), linkTo(one)), drawStrip(one),
-    el('div', {}, el('p', {}, ...(one.last ? [timeOf(new Date(dueOf(one.last) * 1000)), one.last.state === 'ran' ? '' : `, ${saidOf(one.last)}`] : ['–'])), el('p', { className: 'sub' }, placeOf(one))), nextOf(one), drawSteering(one),
-  ]), 'No jobs yet. A job is a text that the agent gets at a time, or again and again.')
+    el('div', el('p', ...(one.last ? [timeOf(new Date(dueOf(one.last) * 1000)), one.last.state === 'ran' ? '' : `, ${saidOf(one.last)}`] : ['–'])), el('p.sub', placeOf(one))), nextOf(one), drawSteering(one),
+  ]), 'No jobs yet: texts that the agent gets at their times.')
 }
 
+export const resume = name => ({ label: 'Resume', verb: 'jobs.resume', params: { name }, said: () => 'Resumed.' })
+export const runNow = name => ({ label: 'Run now', verb: 'jobs.run', params: { name }, said: () => 'It runs.' })
 const isPaused = one => one.state === 'paused'
 const steer = one => (isPaused(one)
-  ? { label: `Resume ${one.name}`, verb: 'jobs.resume', params: { name: keyOf(one) }, said: () => 'It goes on.' }
+  ? { ...resume(keyOf(one)), label: `Resume ${one.name}` }
   : { label: `Pause ${one.name}`, verb: 'jobs.pause', params: { name: keyOf(one) }, said: () => 'Paused.' })
-const runNow = one => ({ label: 'Run now', verb: 'jobs.run', params: { name: keyOf(one) }, said: () => 'It runs.' })
 
 const drawSteering = one => actions(`job ${keyOf(one)}`, [
-  ...(one.state === 'over' ? [] : [{ ...steer(one), sign: isPaused(one) ? 'play' : 'pause', kind: 'bare' }]), { ...runNow(one), kind: 'bare' }])
+  ...(one.state === 'over' ? [] : [{ ...steer(one), sign: isPaused(one) ? 'play' : 'pause', kind: 'bare' }]), { ...runNow(keyOf(one)), kind: 'bare' }])
 
 function drawActs(one) {
   const gone = async () => { location.hash = '#jobs'; return `The job ${one.name} is removed.` }
@@ -97,8 +98,7 @@ function drawStrip(one) {
     ? svg('svg', { x: partOf(at, now), y: 13, overflow: 'visible' }, svg('path', { class: kind, d: 'M0-6.5L6.5 0 0 6.5-6.5 0z' }))
     : svg('circle', { class: kind, cx: partOf(at, now), cy: 13, r }))
   const far = isPaused(one) ? 'paused' : one.next > now + HALF_DAY ? `in ${lasting(one.next - now)} →` : ''
-  const counts = ['ran', 'failed', 'missed', 'skipped'].map(state => [past.filter(([, was]) => was === state).length, state]).filter(([count]) => count)
-  const said = `${counted(past.length, 'moment')} in the last 12 hours${counts.map(([count, state]) => `, ${count} ${state}`).join('')}; ${ahead.length} in the next`
+  const said = `${counted(past.length, 'moment')} in the last 12 hours${past.length ? `, ${countStates(past.map(([, state]) => ({ state }))).map(([, words]) => words).join(', ')}` : ''}; ${ahead.length} in the next`
   return svg('svg', { class: 'strip', height: 26, role: 'img', 'aria-label': said },
     svg('line', { class: isPaused(one) ? 'rail still' : 'rail', x1: 0, x2: '100%', y1: 13, y2: 13 }),
     svg('line', { class: 'now', x1: '50%', x2: '50%', y1: -10, y2: 36 }), far && text('100%', 7, 'end', far, 'far'),
@@ -109,22 +109,22 @@ function drawStrip(one) {
 const BEATS = {
   ran: [{ height: 30 }], failed: [{ height: 12 }, { y: 18, height: 12 }], missed: [{ x: 1, y: 1, width: 6, height: 28 }], skipped: [{ y: 20, height: 10 }], running: [{ y: 10, height: 20 }],
 }
+const countStates = rows => Object.keys(BEATS).map(state => [state, sumOf(rows.filter(row => row.state === state).map(row => row.count ?? 1))]).filter(([, count]) => count).map(([state, count]) => [state, `${count} ${state}`])
 const beat = state => svg('svg', { class: `beat ${state}`, viewBox: '0 0 8 30', preserveAspectRatio: 'none', 'aria-hidden': 'true' }, BEATS[state].map(one => svg('rect', { width: 8, rx: 2, ...one })))
 
 function drawOne(one, rows) {
-  const counts = Object.keys(BEATS).map(state => [state, sumOf(rows.filter(row => row.state === state).map(row => row.count ?? 1))]).filter(([, count]) => count)
-  const words = counts.map(([state, count]) => `${count} ${state}`)
+  const counts = countStates(rows)
   const heads = [column('Due'), column('Result'), number('Late', 'off-phone'), column('', 'full')]
   const shown = rows.map(row => [
     moment(dueOf(row)), stateOf(MARKS[row.state], saidOf(row)), row.late_by >= 1 ? lasting(row.late_by) : 'on time',
     row.answer ? fold('Answer', el('pre', { tabIndex: 0 }, row.answer)) : '',
   ])
   return [columns('c53',
-    panel([`History of ${one.name}`, el('small', {}, `last ${counted(rows.length, 'run')}`)],
-      ...(rows.length ? [pad(el('div', { className: 'beats', role: 'img', 'aria-label': words.join(', ') }, ...rows.map(row => beat(row.state)).reverse()),
-        el('ul', { className: 'key' }, ...counts.map(([state], at) => el('li', {}, beat(state), words[at]))))] : []),
+    panel([`History of ${one.name}`, el('small', `last ${counted(rows.length, 'run')}`)],
+      ...(rows.length ? [pad(el('div.beats', { role: 'img', 'aria-label': counts.map(([, words]) => words).join(', ') }, ...rows.map(row => beat(row.state)).reverse()),
+        el('ul.key', ...counts.map(([state, words]) => el('li', beat(state), words))))] : []),
       table(heads, shown, 'None of its moments has come.')),
-    panel(one.name, pad(stack(...drawTrouble(one), drawFacts(one), el('p', { className: 'soft small' }, 'It pauses after 5 failures in a row.')))))]
+    panel(one.name, pad(stack(...drawTrouble(one), drawFacts(one), el('p.soft.small', 'It pauses after 5 failures in a row.')))))]
 }
 
 function drawTrouble(one) {
@@ -133,7 +133,7 @@ function drawTrouble(one) {
 }
 
 const drawFacts = one => facts([
-  ['When', [whenOf(one) === 'once' ? `once, ${one.when}` : whenOf(one), one.zone].filter(Boolean).join(', ')], ['What', one.command ? el('code', {}, one.command) : one.text], ['Sends to', one.to ?? null],
+  ['When', [whenOf(one) === 'once' ? `once, ${one.when}` : whenOf(one), one.zone].filter(Boolean).join(', ')], ['What', one.command ? el('code', one.command) : one.text], ['Sends to', one.to ?? null],
   ['Agent', one.agent], ['Model', one.model], ['Calls when well', one.ping], ['If missed', { once: 'run once when back', skip: 'skip' }[one.missed]], ['If still running', { skip: 'skip', queue: 'wait' }[one.overlap]],
   ['Time limit', lasting(one.max_time)], ['Made by', one.maker],
 ])

@@ -2,7 +2,7 @@
 
 import { endLogin, ask, may, mayLook, me } from './asking.js'
 import { catchUp, forgetActions, keepFocus, perform, saidElsewhere } from './acting.js'
-import { el, head, phone, plain, quiet, renew, setProgram, signButton } from './dom.js'
+import { el, head, phone, plain, quiet, renew, roomOf, setProgram, signButton } from './dom.js'
 import { listen } from './live.js'
 import { openPalette } from './palette.js'
 import { avatar, icon, mark } from './signs.js'
@@ -54,7 +54,7 @@ async function look() {
     if (looked === open && shown) draw(shown)
   } catch (error) {
     if (error instanceof TypeError) showLost()
-    else if (looked === open) draw(el('div', {}, head(looked.room.title), el('p', { className: 'bad-text', role: 'alert' }, error.message)))
+    else if (looked === open) draw(el('div', head(looked.room.title), el('p.bad-text', { role: 'alert' }, error.message)))
   }
 }
 
@@ -107,17 +107,17 @@ function showLost() {
 // The ways to the rooms: a column, which on a phone is a bar at the thumb.
 function drawNav() {
   const way = ([name, room]) => el('li', { className: BAR.includes(name) ? '' : 'desk' },
-    el('a', { href: `#${name}`, id: `to-${name}` }, icon(name), el('span', {}, room.title), ...(name === 'overview' ? [el('b', { id: 'count-overview' })] : [])))
+    el('a', { href: `#${name}`, id: `to-${name}` }, icon(name), el('span', room.title), ...(name === 'overview' ? [el('b', { id: 'count-overview' })] : [])))
   const those = rooms => Object.entries(rooms).filter(([name]) => name in ROOMS).map(way)
   const more = those(MORE)
-  const folded = el('li', { className: 'desk' }, el('details', { id: 'more' }, el('summary', {}, icon('more'), 'More'), el('ul', { className: 'rooms' }, ...more)))
-  const thumb = el('li', { className: 'thumb' }, el('button', { type: 'button', onclick: seek }, icon('more'), el('span', {}, 'More')))
+  const folded = el('li.desk', el('details', { id: 'more' }, el('summary', icon('more'), 'More'), el('ul.rooms', ...more)))
+  const thumb = el('li.thumb', el('button', { type: 'button', onclick: seek }, icon('more'), el('span', 'More')))
   const out = me.is_named ? [] : [signButton('door', 'Log out', { onclick: leave })]
   byId('nav').replaceChildren(
-    el('a', { className: 'house', href: `#${FIRST}` }, el('img', { src: '/static/icon.svg', alt: '', width: 22, height: 22 }), 'hermes-gateway', el('span', { id: 'light' })),
-    el('button', { type: 'button', className: 'seek', onclick: seek }, icon('search'), 'Search', el('kbd', {}, 'Ctrl K')),
-    el('ul', { className: 'rooms', id: 'rooms' }, ...those(MAIN), ...(more.length ? [folded] : []), thumb),
-    el('div', { className: 'me' }, avatar(me.person), el('span', {}, me.person, el('small', { id: 'role' }, me.role)), ...out))
+    el('a.house', { href: `#${FIRST}` }, el('img', { src: '/static/icon.svg', alt: '', width: 22, height: 22 }), 'hermes-gateway', el('span', { id: 'light' })),
+    el('button', { type: 'button', className: 'seek', onclick: seek }, icon('search'), 'Search', el('kbd', 'Ctrl K')),
+    el('ul.rooms', { id: 'rooms' }, ...those(MAIN), ...(more.length ? [folded] : []), thumb),
+    el('div.me', avatar(me.person), el('span', me.person, el('small', { id: 'role' }, me.role)), ...out))
 }
 
 async function leave() {
@@ -144,10 +144,10 @@ async function findNames() {
     may('people.list') ? ask('people.list', { limit: 500 }) : {}, ask('hooks.list', { limit: 500 }), ask('jobs.list'), ask('sessions.list', { limit: 200 }),
   ])
   return [
-    ...people.map(one => ({ group: 'People', name: one.name || one.person, sign: 'people', more: one.role, act: to(`people/${encodeURIComponent(one.person)}`) })),
-    ...found.map(one => ({ group: 'Hooks', name: one.label, sign: 'hooks', more: one.description, act: to(`hooks/${encodeURIComponent(one.name)}`) })),
-    ...planned.map(one => ({ group: 'Jobs', name: one.name, sign: 'jobs', more: jobs.whenOf(one), act: () => { location.hash = jobs.linkTo(one) } })),
-    ...(may('sessions.show') ? sessions.map(one => ({ group: 'Conversations', name: conversations.called(one), sign: 'conversations', more: one.platform, act: to(`conversations/${encodeURIComponent(one.session_id)}`) })) : []),
+    ...people.map(one => ({ group: 'People', name: one.name || one.person, sign: 'people', more: one.role, act: to(roomOf('people', one.person)) })),
+    ...found.map(one => ({ group: 'Hooks', name: one.label, sign: 'hooks', more: one.description, act: to(roomOf('hooks', one.name)) })),
+    ...planned.map(one => ({ group: 'Jobs', name: one.name, sign: 'jobs', more: jobs.whenOf(one), act: to(jobs.linkTo(one)) })),
+    ...(may('sessions.show') ? sessions.map(one => ({ group: 'Conversations', name: conversations.called(one), sign: 'conversations', more: one.platform, act: to(roomOf('conversations', one.session_id)) })) : []),
   ]
 }
 
@@ -172,7 +172,7 @@ function enter() {
   document.body.classList.toggle('chatting', open.name === 'chat')
   byId('rooms').querySelector('.thumb button').classList.toggle('here', !BAR.includes(way))
   document.title = `${room.title} · hermes-gateway`
-  byId('room').replaceChildren(el('div', {}, head(room.title), quiet('Loading …')))
+  byId('room').replaceChildren(el('div', head(room.title), quiet('Loading …')))
   scrollTo(0, 0)
   if (looking) again = false
   look()

@@ -16,8 +16,8 @@ const MARKS = /(`+)|(\*\*|__|~~)|([*_])|\[|(https?:\/\/[^\s<>"'`]+)/g
 const NAMES = { '**': 'strong', __: 'strong', '~~': 'del', '*': 'em', _: 'em' }
 
 export function drawMarkdown(text) {
-  if (text.length > MOST_DRAWN) return el('p', { className: 'plain', textContent: text })
-  const drawn = el('div', { className: 'markdown' })
+  if (text.length > MOST_DRAWN) return el('p.plain', { textContent: text })
+  const drawn = el('div.markdown')
   drawn.append(...drawBlocks(text.replaceAll('\r\n', '\n').split('\n'), 0))
   return drawn
 }
@@ -70,13 +70,13 @@ function drawCopied(text, language) {
     }
     setTimeout(() => { copy.textContent = 'copy' }, 2000)
   })
-  return el('figure', { className: 'code' }, el('figcaption', {}, language.slice(0, 30), copy), el('pre', { tabIndex: 0 }, code))
+  return el('figure.code', el('figcaption', language.slice(0, 30), copy), el('pre', { tabIndex: 0 }, code))
 }
 
 function drawQuote(lines, at, depth) {
   const inner = []
   while (at < lines.length && /^ {0,3}>/.test(lines[at])) inner.push(lines[at++].replace(/^ {0,3}> ?/, ''))
-  return [el('blockquote', {}, ...drawBlocks(inner, depth + 1)), at]
+  return [el('blockquote', ...drawBlocks(inner, depth + 1)), at]
 }
 
 function drawList(lines, at, depth) {
@@ -89,7 +89,7 @@ function drawList(lines, at, depth) {
     const inner = [item[3]]
     const isInside = line => (line.trim() ? / {2,}|\t/.test(line.slice(0, item[1].length + 2)) && /^[ \t]/.test(line) : /^[ \t]/.test(lines[at + 1] ?? ''))
     for (at += 1; at < lines.length && isInside(lines[at]); at += 1) inner.push(lines[at].replace(/^(?:\t| {1,4})/, ''))
-    list.append(el('li', {}, ...unwrap(drawBlocks(inner, depth + 1))))
+    list.append(el('li', ...unwrap(drawBlocks(inner, depth + 1))))
   }
   return [list, at]
 }
@@ -99,10 +99,10 @@ const unwrap = nodes => (nodes[0]?.tagName === 'P' ? [...nodes[0].childNodes, ..
 
 function drawTable(lines, at) {
   const cells = line => ROW.exec(line)[1].split(/(?<!\\)\|/).map(cell => drawInline(cell.trim().replaceAll('\\|', '|'), 0))
-  const head = el('tr', {}, ...cells(lines[at]).map(cell => el('th', { scope: 'col' }, ...cell)))
+  const head = el('tr', ...cells(lines[at]).map(cell => el('th', { scope: 'col' }, ...cell)))
   const rows = []
-  for (at += 2; at < lines.length && ROW.test(lines[at]); at += 1) rows.push(el('tr', {}, ...cells(lines[at]).map(cell => el('td', {}, ...cell))))
-  return [el('div', { className: 'wide', tabIndex: 0 }, el('table', {}, el('thead', {}, head), el('tbody', {}, ...rows))), at]
+  for (at += 2; at < lines.length && ROW.test(lines[at]); at += 1) rows.push(el('tr', ...cells(lines[at]).map(cell => el('td', ...cell))))
+  return [el('div.wide', { tabIndex: 0 }, el('table', el('thead', head), el('tbody', ...rows))), at]
 }
 
 function drawParagraph(lines) {

@@ -4,7 +4,8 @@
 
 import { actionForm, actions, saidAt } from './acting.js'
 import { ask, may } from './asking.js'
-import { ago, command, el, fold, lasting, literal } from './dom.js'
+import { ago, command, el, fieldOf, fold, lasting, literal, roomOf } from './dom.js'
+import { resume, runNow } from './jobs.js'
 import { icon, mark } from './signs.js'
 
 const MOST = 10  // faults before the others are folded
@@ -19,8 +20,8 @@ export async function findOpen() {
 }
 
 // One thing that needs somebody: a sign, a title with small words, what there is to know, and its buttons.
-export const need = (sign, title, small, body, acts, properties = {}) => el('article', { className: 'need', ...properties },
-  sign, el('div', {}, el('h3', properties['aria-labelledby'] ? { id: properties['aria-labelledby'] } : {}, el('span', { dir: 'auto' }, title), ...(small ? [' ', el('small', {}, `· ${small}`)] : [])), ...body), el('div', { className: 'acts' }, ...acts))
+export const need = (sign, title, small, body, acts, properties = {}) => el('article.need', { ...properties },
+  sign, el('div', el('h3', properties['aria-labelledby'] ? { id: properties['aria-labelledby'] } : {}, el('span', { dir: 'auto' }, title), ...(small ? [' ', el('small', `· ${small}`)] : [])), ...body), el('div.acts', ...acts))
 
 // `others` are needs of the room itself.
 export function drawNeeds({ attention }, { asked, asking, names }, others = []) {
@@ -34,7 +35,7 @@ export function drawNeeds({ attention }, { asked, asking, names }, others = []) 
     ...(more.length ? [fold(`${more.length} more`, ...more)] : []),
   ]
   if (!rows.length) return null
-  return el('section', { className: 'panel needs', 'aria-label': 'Needs you', 'data-key': 'needs' }, ...rows)
+  return el('section.panel.needs', { 'aria-label': 'Needs you', 'data-key': 'needs' }, ...rows)
 }
 
 function drawQuestion(one, isOpen, names) {
@@ -42,7 +43,7 @@ function drawQuestion(one, isOpen, names) {
   const who = names[`${one.platform}:${one.user_id}`]?.name || one.user_name || one.user_id || one.who || 'Somebody'
   const left = isOpen ? `${one.platform ? `${one.platform} · ` : ''}${lasting(Math.max(0, one.until - Date.now() / 1000))} left` : ''
   const title = one.tools ? `${who} wants to run ${[...new Set(one.tools)].join(', ')}` : `${who} is asked`
-  const body = one.shown.flatMap(({ words, text }) => [...(words ? [el('p', {}, words)] : []), ...(text ? [literal(text)] : [])])
+  const body = one.shown.flatMap(({ words, text }) => [...(words ? [el('p', words)] : []), ...(text ? [literal(text)] : [])])
   const acts = isOpen ? (one.tools ? [drawAnswers(one)] : drawSay(one)) : [drawEnd(one)]
   return need(icon('shield'), title, left, body, acts, { 'data-key': one.id, 'aria-labelledby': name })
 }
@@ -56,7 +57,7 @@ function drawAnswers({ id, digest, can_last }) {
 function drawSay({ id, digest }) {
   const said = () => 'Answered.'
   const quick = text => ({ label: text === 'yes' ? 'Yes' : 'No', verb: 'questions.answer', params: { id, text, digest }, said })
-  const field = el('input', { name: 'text', required: true, autocomplete: 'off', 'aria-label': 'Your answer', placeholder: 'Your answer', 'data-key': 'text' })
+  const field = fieldOf('text', 'Your answer')
   return [actions(id, [quick('no'), quick('yes')]), actionForm(`${id} say`, 'Send', 'questions.answer', [field], form => ({ id, text: form.get('text'), digest }), said)]
 }
 
@@ -65,7 +66,7 @@ const drawEnd = one => el('p', { role: 'status', tabIndex: -1, 'data-key': `act 
 
 export function drawAsking(one) {
   const who = `${one.platform} ${one.user_id}`
-  return need(icon('door'), `${one.user_name || one.user_id} wants access`, '', [el('p', {}, `${who}, `, ago(one.at), '. Names can be faked, so check the id.')], [
+  return need(icon('door'), `${one.user_name || one.user_id} wants access`, '', [el('p', `${who}, `, ago(one.at), '. Names can be faked, so check the id.')], [
     actions(`#${one.number}`, [{
       label: 'Let in as user', verb: 'pairing.approve', params: { code: `#${one.number}` }, said: () => `${one.user_name || one.user_id} can write now.`,
       sure: `Do you know that ${who} is who they say? Everybody chooses their own name.`,
@@ -79,11 +80,9 @@ function drawFault(text) {
   const [place, ...rest] = told.split(': ')
   const [, kind, name] = /^(hook|job) (\S+) /.exec(place) ?? []
   const why = withoutEnd(rest.join(': '))
-  const acts = kind ? [el('a', { className: 'btn', href: `#${kind}s/${encodeURIComponent(name)}` }, 'See why')] : []
-  if (kind === 'job') acts.push(actions(`fault ${name}`, [/ is paused$/.test(place)
-    ? { label: 'Resume', verb: 'jobs.resume', params: { name }, said: () => 'It goes on.' }
-    : { label: 'Run now', verb: 'jobs.run', params: { name }, said: () => 'It runs.' }]))
-  return need(mark('warn'), rest.length ? place.replace(/^(hook|job) /, '') : withoutEnd(told), kind === 'job' ? 'job' : '', [...(why ? [el('p', {}, why)] : []), ...lines.map(line => command(line.trim()))], acts.length > 1 ? [el('div', { className: 'row' }, ...acts)] : acts, { 'data-key': `fault ${text}` })
+  const acts = kind ? [el('a.btn', { href: roomOf(`${kind}s`, name) }, 'See why')] : []
+  if (kind === 'job') acts.push(actions(`fault ${name}`, [place.endsWith(' is paused') ? resume(name) : runNow(name)]))
+  return need(mark('warn'), rest.length ? place.replace(/^(hook|job) /, '') : withoutEnd(told), kind === 'job' ? 'job' : '', [...(why ? [el('p', why)] : []), ...lines.map(line => command(line.replace('hermes-gateway ', '').trim()))], acts.length > 1 ? [el('div.row', ...acts)] : acts, { 'data-key': `fault ${text}` })
 }
 
 // What leads to the line to type is left out: that line stands by itself.

@@ -3,7 +3,7 @@
 
 import { actionForm, actions } from './acting.js'
 import { ask } from './asking.js'
-import { ago, column, command, counted, el, fold, head, named, number, pad, panel, stateOf, table } from './dom.js'
+import { ago, column, command, counted, el, fieldOf, fold, head, named, number, pad, panel, stateOf, table } from './dom.js'
 import { readDay } from './figures.js'
 import { proposal } from './proposals.js'
 import { mark } from './signs.js'
@@ -16,15 +16,15 @@ export async function show(_rest, asked) {
   const [status, { platforms, off }, day] = await Promise.all([asked, ask('platform.list'), readDay()])
   const rows = platforms.map(one => [
     named(mark(markOf(one.state)), one.name, ''),
-    el('span', {}, one.state, ...[one.detail, ...(one.complaints ?? [])].filter(Boolean).map(text => el('span', { className: 'sub' }, ` ${text}`))),
+    el('span', one.state, ...[one.detail, ...(one.complaints ?? [])].filter(Boolean).map(text => el('span.sub', ` ${text}`))),
     day ? day.messages(one.name).toLocaleString() : '', status.backlog.replies[one.name] || '', ago(one.last_event), ago(one.last_send), drawSteering(one),
   ])
   const heads = [column('Network'), column('State'), number('Messages, 24 h', 'off-phone'), number('Waiting to be sent', 'off-phone'), number('Last event', 'off-phone broad'), number('Last send', 'off-phone broad'), column('', 'full')]
   const up = platforms.filter(one => one.state === 'up').length
-  const unused = Object.entries(off).map(([name, why]) => [name, why, el('div', { className: 'act' }, ...drawConnect(name))])
-  return el('div', {},
+  const unused = Object.entries(off).map(([name, why]) => [name, why, el('div.act', ...drawConnect(name))])
+  return el('div',
     head(title, { facts: [platforms.length ? `${up} of ${platforms.length} up` : 'none connected'] }),
-    panel('', table(heads, rows, 'No network is connected.'), ...(platforms.length ? [] : [pad(command('hermes-gateway setup telegram'))])),
+    panel('', table(heads, rows, 'No network is connected.'), ...(platforms.length ? [] : [pad(command('setup telegram'))])),
     ...drawSend(), ...drawNodes(status.nodes), ...drawWebhooks(status.webhooks ?? []),
     ...(unused.length ? [panel('Off', table([column('Network'), column('Why', 'soft'), column('', 'num')], unused, ''))] : []),
     drawParts(status.parts))
@@ -38,8 +38,9 @@ function drawParts(parts) {
   const ill = parts.filter(part => !['up', 'standby', 'paused'].includes(part.state))
   const rows = [...ill, ...parts.filter(part => !ill.includes(part))].map(part => [named(mark(markOf(part.state)), part.name, part.detail ?? ''), part.state, part.restarts || '', ago(part.since)])
   const said = ill.length ? `${ill.length} of ${counted(parts.length, 'internal part')} not up` : `All ${parts.length} internal parts are up`
-  return panel('', el('details', { className: 'fold', open: ill.length > 0 }, el('summary', {}, stateOf(ill.length ? 'bad' : 'ok', said)),
-    table([column('Part'), column('State'), number('Restarts', 'off-phone'), number('Since', 'off-phone')], rows, '')))
+  const drawn = fold(stateOf(ill.length ? 'bad' : 'ok', said), table([column('Part'), column('State'), number('Restarts', 'off-phone'), number('Since', 'off-phone')], rows, ''))
+  drawn.open = ill.length > 0
+  return panel('', drawn)
 }
 
 // The gateways that share the journal, this one first.
@@ -55,7 +56,7 @@ function drawWebhooks(webhooks) {
   const heads = [column('Webhook'), column('Proved by'), column('From', 'off-phone'), number('Taken'), number('Known already', 'off-phone'), number('Refused', 'off-phone'), column('', 'full')]
   const rows = webhooks.map(one => [
     named(mark(one.trouble == null ? 'off' : one.trouble ? 'bad' : 'ok'), one.name, one.url), one.verify, one.origin, one.taken, one.known || '', one.refused || '',
-    el('span', {}, ...[one.trouble, one.remark].filter(Boolean).map(text => `${text} `), ...(one.refusal ? ['last refused ', ago(one.refused_at), `: ${one.refusal}`] : [])),
+    el('span', ...[one.trouble, one.remark].filter(Boolean).map(text => `${text} `), ...(one.refusal ? ['last refused ', ago(one.refused_at), `: ${one.refusal}`] : [])),
   ])
   return [panel('Webhooks', table(heads, rows, ''))]
 }
@@ -68,8 +69,7 @@ function drawSteering({ name, state }) {
 }
 
 function drawSend() {
-  const field = (name, label) => el('input', { name, required: true, 'aria-label': label, placeholder: label, autocomplete: 'off', 'data-key': name })
-  const form = actionForm('send', 'Send', 'chat.send', [field('to', 'To, such as telegram or telegram:123'), field('text', 'Text')],
+  const form = actionForm('send', 'Send', 'chat.send', [fieldOf('to', 'To, such as telegram or telegram:123'), fieldOf('text', 'Text')],
     form => ({ to: form.get('to').trim(), text: form.get('text'), wait: 5 }), done => (done.state === 'sent' ? 'It has arrived.' : 'It is waiting to be sent.'))
   return form ? [panel('Send a message', pad(form))] : []
 }

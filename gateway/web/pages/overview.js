@@ -3,7 +3,7 @@
 
 import { ask, may } from './asking.js'
 import { figure, spark, sumOf, SPANS } from './curves.js'
-import { columns, command, counted, el, head, lasting, panel, seconds } from './dom.js'
+import { columns, command, counted, el, head, lasting, panel, price, roomOf, seconds } from './dom.js'
 import { drawTail } from './events.js'
 import { readDay } from './figures.js'
 import { called, drawTalk } from './conversations.js'
@@ -40,18 +40,18 @@ export async function show(_rest, asked, found) {
   const needs = drawNeeds(status, open, [...drawWaiting(proposals), ...paused])
   const steps = needs || !isFirstDay(status, sessions) ? [] : drawSteps(status, sessions, platforms)
   const sum = status.attention.length + open.count + paused.length
-  return el('div', {},
+  return el('div',
     head(sum ? `${counted(sum, 'thing needs', 'things need')} you` : 'Nothing needs you', {
       facts: [`Up for ${lasting(Date.now() / 1000 - status.since)}`, status.model, networksOf(platforms), owed(status)],
-      acts: [el('a', { className: 'btn', href: freshAddress() }, icon('chat'), 'New chat')],
+      acts: [el('a.btn', { href: freshAddress() }, icon('chat'), 'New chat')],
     }),
     ...[needs ?? steps].flat(), ...drawNotices(status.notices),
     ...(day ? [drawDay(day, usage)] : []),
-    el('ul', { className: 'chips', 'aria-label': 'Networks' }, ...drawChips(platforms, day)),
+    el('ul.chips', { 'aria-label': 'Networks' }, ...drawChips(platforms, day)),
     columns('c543',
-      panel(['Recent conversations', el('a', { className: 'far', href: '#conversations' }, 'All')], el('div', { className: 'list' }, ...sessions.map(one => drawTalk(one, names, open)))),
-      panel(['Hooks today', el('a', { className: 'far', href: '#hooks' }, `All ${count}`)], el('div', { className: 'list' }, ...hooks.filter(one => one.state !== 'disabled').map(hook => drawHook(hook, day)))),
-      panel(['Live', el('small', {}, 'as it happens'), el('a', { className: 'far', href: '#live' }, 'Open')], drawTail(40))))
+      panel(['Recent conversations', el('a.far', { href: '#conversations' }, 'All')], el('div.list', ...sessions.map(one => drawTalk(one, names, open)))),
+      panel(['Hooks today', el('a.far', { href: '#hooks' }, `All ${count}`)], el('div.list', ...hooks.filter(one => one.state !== 'disabled').map(hook => drawHook(hook, day)))),
+      panel(['Live', el('small', 'as it happens'), el('a.far', { href: '#live' }, 'Open')], drawTail(40))))
 }
 
 const networksOf = platforms => {
@@ -65,11 +65,11 @@ function owed({ backlog, turns }) {
 }
 
 const drawPaused = (one, waiting) => need(mark('paused'), `${one.name} is paused`, '',
-  [el('p', {}, waiting ? `${counted(waiting, 'answer')} waiting to be sent.` : 'Nothing is read there.')],
+  [el('p', waiting ? `${counted(waiting, 'answer')} waiting to be sent.` : 'Nothing is read there.')],
   [actions(`paused ${one.name}`, [steer('Resume', 'resume', one.name)])], { 'data-key': `paused ${one.name}` })
 
 const drawNotices = notices => (notices?.length
-  ? [panel('Good to know', el('ul', { className: 'pad' }, ...notices.map(text => el('li', {}, text))))] : [])
+  ? [panel('Good to know', el('ul.pad', ...notices.map(text => el('li', text))))] : [])
 
 const DAY = 86400
 const isFirstDay = (status, sessions) => sessions.length < LATEST && sessions.every(one => Date.now() / 1000 - one.began < DAY) && Date.now() / 1000 - status.since < DAY
@@ -82,16 +82,14 @@ function drawSteps(status, sessions, platforms) {
   const last = sessions[0]
   const isDemo = /demo/.test(status.model)
   const next = [last, !isDemo, platforms.length].findIndex(isDone => !isDone)
-  const step = (at, isDone, name, text, line, acts = []) => need(mark(isDone ? 'ok' : at === next ? 'next' : 'off'), name, '', [el('p', {}, text), ...(isDone ? [] : [command(line)])], isDone ? [] : acts)
-  return el('section', { className: 'panel needs', 'aria-label': 'Next' },
-    step(0, last, 'A first conversation', last ? `“${called(last).slice(0, 60)}”, ${last.platform}.` : 'Write to the agent in the chat here, or in your terminal.', 'hermes-gateway chat'),
-    step(1, !isDemo, 'Use your own model', isDemo ? 'The demo model answers now. Any OpenAI- or Anthropic-compatible address works; it is tested before it is used.' : `${status.model} answers.`, 'hermes-gateway setup model',
+  const step = (at, isDone, name, text, line, acts = []) => need(mark(isDone ? 'ok' : at === next ? 'next' : 'off'), name, '', [el('p', text), ...(isDone ? [] : [command(line)])], isDone ? [] : acts)
+  return el('section.panel.needs', { 'aria-label': 'Next' },
+    step(0, last, 'A first conversation', last ? `“${called(last).slice(0, 60)}”, ${last.platform}.` : 'Write to the agent in the chat here, or in your terminal.', 'chat'),
+    step(1, !isDemo, 'Use your own model', isDemo ? 'The demo model answers now. Any OpenAI- or Anthropic-compatible address works; it is tested before it is used.' : `${status.model} answers.`, 'setup model',
       proposal('Choose a model', { title: 'Choose a model', kind: 'model', fields: MODEL })),
-    step(2, platforms.length, 'Connect a network', platforms.length ? platforms.map(one => one.name).join(', ') : 'Telegram takes two minutes; you need a bot token.', 'hermes-gateway setup telegram',
+    step(2, platforms.length, 'Connect a network', platforms.length ? platforms.map(one => one.name).join(', ') : 'Telegram takes two minutes; you need a bot token.', 'setup telegram',
       proposal('Connect', { title: 'Connect Telegram', kind: 'network', name: 'telegram', fields: [{ name: 'token', label: 'Bot token', isSecret: true }] })))
 }
-
-const money = value => (value && value < .1 ? value.toFixed(4) : value.toFixed(2))
 
 function drawDay(day, usage) {
   const [turns, failed, calls, failures] = ['turns', 'failed', 'calls', 'failures'].map(name => sumOf(day[name]))
@@ -102,7 +100,7 @@ function drawDay(day, usage) {
   const [worst, worstFailures] = day.worst()
   const end = day.end
   const tokens = `${(usage.total.tokens ?? 0).toLocaleString()} tokens`
-  const spent = usage.total.cost == null ? 'unknown' : money(usage.total.cost)
+  const spent = price(usage.total.cost)
   const halves = day.spans.map((_, at) => day.within(.5, at))
   const ends = day.spans.map((_, at) => day.within(.95, at))
   return columns('c4',
@@ -111,7 +109,7 @@ function drawDay(day, usage) {
     figure('times', 'Time to answer', { end, line: halves, band: ends, label: `Time to answer over 24 hours: median ${seconds(half) || 'none'}, 95 percent within ${seconds(most) || 'none'}` },
       at => { const [one, other] = at == null ? [half, most] : [day.within(.5, at), day.within(.95, at)]; return [seconds(one) || '–', other == null ? '' : `p95 ${seconds(other)}`, 'median and p95'] }),
     figure('cost', 'Cost today', { end, line: cost, limit: budget && [budget.limit, 'daily budget'], label: `Cost since midnight: ${spent}${budget ? ` of ${budget.limit}` : ''}` },
-      at => (at == null ? [spent, budget ? `of ${money(budget.limit)}` : usage.total.unpriced ? `${counted(usage.total.unpriced, 'call')} of unknown price` : '', tokens] : [money(cost[at]), 'that day so far'])),
+      at => (at == null ? [spent, budget ? `of ${price(budget.limit)}` : usage.total.unpriced ? `${counted(usage.total.unpriced, 'call')} of unknown price` : '', tokens] : [price(cost[at]), 'that day so far'])),
     figure('failures', 'Hook failures', { end, bars: Array(SPANS).fill(0), fails: day.failures, label: `Hook failures by half hour over 24 hours: ${failures} of ${calls} calls` },
       at => (at == null ? [failures.toLocaleString(), worstFailures ? `${worstFailures} in ${worst}` : 'none', `of ${counted(calls, 'call')}`] : [`${day.failures[at]}`, `of ${counted(day.calls[at], 'call')}`])))
 }
@@ -126,14 +124,14 @@ function drawChips(platforms, day) {
   const own = ['terminal', 'web'].filter(name => day?.messages(name)).map(name => ({ name, state: 'up' }))
   return [...platforms, ...own].map(one => {
     const count = day?.messages(one.name) ?? 0
-    return el('li', {}, el('a', { className: 'chip', href: '#networks' }, mark(markOf(one.state)), one.name === 'web' ? 'page' : one.name,
-      el('small', {}, one.state === 'up' ? counted(count, 'message') : one.state)))
+    return el('li', el('a.chip', { href: '#networks' }, mark(markOf(one.state)), one.name === 'web' ? 'page' : one.name,
+      el('small', one.state === 'up' ? counted(count, 'message') : one.state)))
   })
 }
 
 function drawHook(hook, day) {
   const [calls, fails] = day?.of(hook.name) ?? [null, null]
   const said = hook.state === 'disabled' ? 'off' : hook.failures ? `${hook.failures} of ${counted(hook.calls, 'call')} failed` : counted(hook.calls, 'call')
-  return el('a', { href: `#hooks/${encodeURIComponent(hook.name)}` }, mark(lightOf(hook)), el('span', { className: 't' }, el('b', {}, hook.label), el('span', {}, said)),
+  return el('a', { href: roomOf('hooks', hook.name) }, mark(lightOf(hook)), el('span.t', el('b', hook.label), el('span', said)),
     ...(calls ? [spark(calls, fails, `${sumOf(calls)} calls in 24 hours, ${sumOf(fails)} failed`)] : []))
 }

@@ -32,9 +32,9 @@ export function openPalette(rows, findMore) {
     const isUsual = one => one.group === 'Rooms' || one.group === 'Actions'
     shown = all.filter(one => (words.length ? words.every(word => `${one.group} ${one.name} ${one.more ?? ''}`.toLowerCase().includes(word)) : isUsual(one))).slice(0, MOST)
     list.replaceChildren(...shown.flatMap((one, at) => [
-      ...(one.group === shown[at - 1]?.group ? [] : [el('li', { className: 'group', role: 'presentation' }, one.group)]),
+      ...(one.group === shown[at - 1]?.group ? [] : [el('li.group', { role: 'presentation' }, one.group)]),
       el('li', { role: 'option', id: `option-${at}`, onclick: () => { chosen = at; act() } }, icon(one.sign), el('b', { dir: 'auto' }, one.name), el('span', { dir: 'auto' }, one.more ?? '')),
-    ]), ...(shown.length ? [] : [el('li', { className: 'group', role: 'presentation' }, 'No matches.')]))
+    ]), ...(shown.length ? [] : [el('li.group', { role: 'presentation' }, 'No matches.')]))
     choose(0)
   }
 
@@ -52,10 +52,10 @@ export function openPalette(rows, findMore) {
     event.preventDefault()
     acts[event.key]()
   }
-  const key = text => el('kbd', {}, text)
+  const key = text => el('kbd', text)
   dialog.replaceChildren(
-    el('div', { className: 'asking' }, icon('search'), input, key('Esc')), list,
-    el('footer', {}, el('span', {}, key('↑'), ' ', key('↓'), ' choose'), el('span', {}, key('Enter'), ' go'), el('span', {}, key('/'), ' search in this room')))
+    el('div.asking', icon('search'), input, key('Esc')), list,
+    el('footer', el('span', key('↑'), ' ', key('↓'), ' choose'), el('span', key('Enter'), ' go'), el('span', key('/'), ' search in this room')))
   draw()
   dialog.showModal()
   if (phone.matches) input.blur()

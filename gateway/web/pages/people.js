@@ -4,7 +4,7 @@
 import { actionForm, actions } from './acting.js'
 import { ask, may } from './asking.js'
 import { plot, sumOf } from './curves.js'
-import { ago, bytes, column, columns, command, counted, el, facts, head, named, number, pad, pagesFrom, panel, placeFrom, placeIn, quiet, rowsOf, saveAs, searchFor, stack, table, tabs } from './dom.js'
+import { ago, bytes, column, columns, command, counted, el, facts, fieldOf, head, named, number, pad, pagesFrom, panel, placeFrom, price, quiet, roomOf, rowsOf, saveAs, sieve, spentOf, stack, table } from './dom.js'
 import { drawTalk } from './conversations.js'
 import { drawAsking, findOpen } from './needs.js'
 import { proposal } from './proposals.js'
@@ -16,7 +16,6 @@ export const calm = 10000
 
 const ROLES = ['user', 'operator', 'admin']
 const DAYS = 30
-const price = one => (one.cost == null ? 'unknown' : one.cost.toFixed(one.cost < 1 ? 4 : 2))
 const TABS = { '': 'All', owner: 'Owners', admin: 'Admins', user: 'Users' }
 const roleOf = role => el('span', { className: `pill ${role === 'owner' ? 'mine' : ''}`.trim() }, role || 'none')
 
@@ -30,54 +29,50 @@ export async function show(place) {
   const costs = new Map(used.rows.map(one => [one.name, one]))
   const heads = [column('Person'), column('Role'), number('Conversations', 'off-phone'), number(`Calls, ${DAYS} days`, 'off-phone'), number('Cost', 'off-phone'), number('Last seen')]
   const shown = people.map(one => [
-    named(avatar(one.name || one.person), one.name || one.person, one.name ? one.person : '', `#people/${encodeURIComponent(one.person)}`), roleOf(one.role), one.sessions || '',
-    costs.get(one.person)?.calls.toLocaleString() ?? '', costs.has(one.person) ? price(costs.get(one.person)) : '', ago(one.last_active),
+    named(avatar(one.name || one.person), one.name || one.person, one.name ? one.person : '', roomOf('people', one.person)), roleOf(one.role), one.sessions || '',
+    costs.get(one.person)?.calls.toLocaleString() ?? '', costs.has(one.person) ? price(costs.get(one.person).cost) : '', ago(one.last_active),
   ])
   const programs = keys.map(one => [one.name, one.role, one.agent, ago(one.at)])
-  return el('div', {},
+  return el('div',
     head(title, { facts: [counted(count, 'person', 'people'), asking.length ? `${asking.length} waiting for access` : '', counted(keys.length, 'API key')] }),
-    ...(asking.length && may('pairing.approve') ? [el('section', { className: 'panel needs', 'aria-label': 'Wait for access' }, ...asking.map(drawAsking))] : []),
-    tabs(Object.entries(TABS).map(([one, label]) => [label, placeIn('people', { tab: one, text }), one === tab]), searchFor('Name or id', text, words => placeIn('people', { text: words, tab }))),
+    ...(asking.length && may('pairing.approve') ? [el('section.panel.needs', { 'aria-label': 'Wait for access' }, ...asking.map(drawAsking))] : []),
+    sieve('people', TABS, { tab, text }, 'Name or id'),
     panel('', table(heads, shown, text || tab ? 'No matches.' : 'Nobody may write, and nobody has written.')),
     pagesFrom('people', { first, text, tab }, rows, count),
     columns('c53',
-      panel(['Programs', el('small', {}, 'allowed at the port by a key')], table([column('Key'), column('Role'), column('Agent', 'off-phone'), number('Made')], programs, 'No program has a key.'), pad(command('hermes-gateway keys new NAME'))),
-      panel('Give access', pad(drawCode()), pad(command('hermes-gateway pairing invite')))))
+      panel(['Programs', el('small', 'allowed at the port by a key')], table([column('Key'), column('Role'), column('Agent', 'off-phone'), number('Made')], programs, 'No program has a key.'), pad(command('keys new NAME'))),
+      panel('Give access', pad(drawCode()), pad(command('pairing invite')))))
 }
 
 function drawCode() {
-  const code = el('input', { name: 'code', required: true, autocomplete: 'off', 'aria-label': 'The code that they were told', placeholder: 'The code that they were told', 'data-key': 'code' })
-  const role = el('select', { name: 'role', 'aria-label': 'As what', 'data-key': 'role' }, ...ROLES.map(one => el('option', {}, one)))
+  const code = fieldOf('code', 'The code that they were told')
+  const role = el('select', { name: 'role', 'aria-label': 'As what', 'data-key': 'role' }, ...ROLES.map(one => el('option', one)))
   return actionForm('code', 'Let in', 'pairing.approve', [code, role], form => ({ code: form.get('code').trim(), role: form.get('role') }), guest => `${guest.user_name || guest.user_id} can write now, as ${guest.role}.`) || quiet('')
 }
 
 async function showOne(id) {
-  const [platform, ...user] = id.split(':')
   const [{ people }, shown, days, { sessions, names }, open] = await Promise.all([
     ask('people.list', { search: id, limit: 50 }), may('people.show') ? ask('people.show', { person: id }) : null, ask('usage', { by: 'day', days: DAYS, person: id }),
-    ask('sessions.list', { platform, person: user.join(':'), limit: 200 }), findOpen(),
+    ask('sessions.list', { person: id, limit: 200 }), findOpen(),
   ])
   const one = people.find(found => found.person === id) ?? { person: id, name: '', role: '', sessions: 0, last_active: 0 }
-  const theirs = sessions.filter(each => each.user_id === user.join(':'))
   const calls = spread(days)
   const budgets = days.budgets.filter(each => each.limit)
-  return el('div', {},
-    head(one.name || one.person, { facts: [one.role || 'no access', one.last_active ? el('span', {}, 'last seen ', ago(one.last_active)) : 'has not written'], acts: [drawExport(id), ...proposal('Forget …', { title: `Forget ${one.name || id}`, kind: 'person', name: id, why: 'Their conversations, files and notes are deleted for good; backups keep theirs.' }, { className: 'btn no' })], back: ['People', '#people'] }),
+  return el('div',
+    head(one.name || one.person, { facts: [one.role || 'no access', one.last_active ? el('span', 'last seen ', ago(one.last_active)) : 'has not written'], acts: [drawExport(id), ...proposal('Forget …', { title: `Forget ${one.name || id}`, kind: 'person', name: id, why: 'Their conversations, files and notes are deleted for good; backups keep theirs.' }, { className: 'btn no' })], back: 'People' }),
     columns('c53',
       stack(
-        panel(['Calls of the model', el('small', {}, `${days.total.calls.toLocaleString()} in ${DAYS} days`)], pad(plot({ height: 72, bars: calls, label: `${sumOf(calls)} calls in ${DAYS} days` }))),
-        panel(['Conversations', el('small', {}, counted(theirs.length, 'conversation'))], theirs.length ? el('div', { className: 'list' }, ...theirs.slice(0, 8).map(each => drawTalk(each, names, open))) : quiet('Nothing here.'))),
+        panel(['Calls of the model', el('small', `${days.total.calls.toLocaleString()} in ${DAYS} days`)], pad(plot({ height: 72, bars: calls, label: `${sumOf(calls)} calls in ${DAYS} days` }))),
+        panel(['Conversations', el('small', counted(sessions.length, 'conversation'))], sessions.length ? el('div.list', ...sessions.slice(0, 8).map(each => drawTalk(each, names, open))) : quiet('Nothing here.'))),
       stack(
-        panel('', pad(el('div', { className: 'named' }, avatar(one.name || one.person, 'large'), el('div', {}, el('b', { dir: 'auto' }, one.name || one.person), el('p', { className: 'soft small' }, one.name ? one.person : ''))),
+        panel('', pad(el('div.named', avatar(one.name || one.person, 'large'), el('div', el('b', { dir: 'auto' }, one.name || one.person), el('p.soft.small', one.name ? one.person : ''))),
           facts([
-            ['Role', roleOf(one.role)], ['Cost', `${price(days.total)} in ${DAYS} days`], ['Tokens', days.total.tokens.toLocaleString()],
-            ...budgets.map(each => [`Budget, ${each.period}`, `${amount(each.used, each.unit)} of ${amount(each.limit, each.unit)}`]),
+            ['Role', roleOf(one.role)], ['Cost', `${price(days.total.cost)} in ${DAYS} days`], ['Tokens', days.total.tokens.toLocaleString()],
+            ...budgets.map(each => [`Budget, ${each.period}`, spentOf(each)]),
             ['Remembered', shown ? counted(shown.notes, 'note') : ''], ['Files', shown?.files ? `${shown.files}, ${bytes(shown.bytes)}` : ''],
           ]))),
-        panel('At the terminal', pad(command(`hermes-gateway people show ${id}`), command(`hermes-gateway people export ${id}`), command(`hermes-gateway people forget ${id}`))))))
+        panel('At the terminal', pad(command(`people show ${id}`), command(`people export ${id}`), command(`people forget ${id}`))))))
 }
-
-const amount = (value, unit) => (unit === 'money' ? value.toFixed(2) : `${Math.round(value).toLocaleString()} ${unit}`)
 
 function spread({ rows, since }) {
   const calls = Array(DAYS).fill(0)

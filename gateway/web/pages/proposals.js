@@ -25,15 +25,15 @@ export async function listProposals() {
 const placesOf = one => (one.places?.length ? `in ${one.places.join(', ')}` : 'at the terminal')
 
 // `fields` are {name, label, value, isSecret}; `valuesOf` makes the values from what was written in them.
-export function propose({ title, kind, name = '', fields = [], why = '', valuesOf = form => Object.fromEntries([...form].filter(([, value]) => value !== '')) }) {
+export function propose({ title, kind, name = '', nameOf = () => name, fields = [], why = '', valuesOf = form => Object.fromEntries([...form].filter(([, value]) => value !== '')) }) {
   openForm({
     title, label: 'Propose', fields,
     why: `${why} Nothing changes until an owner confirms, in their direct chat or at the terminal; this page cannot.`.trim(),
     async send(form) {
-      const one = await act('proposals.make', { kind, name, values: valuesOf(form) })
+      const one = await act('proposals.make', { kind, name: nameOf(form), values: valuesOf(form) })
       tellAll({ kind: 'done' })
       return ['Proposed. Nothing has changed yet.',
-        el('p', { role: 'status' }, `An owner confirms it ${placesOf(one)} within ${lasting(one.until - Date.now() / 1000)}${one.places?.length ? ', or' : ''} with:`), command('hermes-gateway approvals')]
+        el('p', { role: 'status' }, `An owner confirms it ${placesOf(one)} within ${lasting(one.until - Date.now() / 1000)}${one.places?.length ? ', or' : ''} with:`), command('approvals')]
     },
   })
 }
@@ -41,7 +41,7 @@ export function propose({ title, kind, name = '', fields = [], why = '', valuesO
 export const proposal = (label, spec, properties = {}) => (mayPropose ? [button(label, { ...properties, onclick: () => propose(spec) })] : [])
 
 const titleOf = one => [KINDS[one.kind] ?? one.kind, one.name].filter(Boolean).join(' ')
-const shownOf = one => [facts(one.shown.map(({ words, text }) => [words.replace(/:$/, ''), text ? el('code', {}, text) : '–']))]
+const shownOf = one => [facts(one.shown.map(({ words, text }) => [words.replace(/:$/, ''), text ? el('code', text) : '–']))]
 const withdraw = one => actions(`proposal ${one.id}`, [{ label: 'Withdraw', verb: 'proposals.withdraw', params: { id: one.id }, said: () => 'Withdrawn.' }])
 
 // Those that wait for an owner, among what needs somebody.
@@ -51,5 +51,5 @@ export const drawWaiting = proposals => proposals.filter(one => one.state === 'o
 export function drawProposals(proposals) {
   if (!proposals.length) return []
   const rows = proposals.map(one => [titleOf(one), stateOf(...(STATES[one.state] ?? ['off', one.state])), moment(one.at), one.by, { node: one.result ?? '', className: 'full' }])
-  return [panel(['Proposed', el('small', {}, 'in the last day')], table([column('What'), column('State'), column('When'), column('By', 'off-phone'), column('Result', 'full')], rows, ''))]
+  return [panel(['Proposed', el('small', 'in the last day')], table([column('What'), column('State'), column('When'), column('By', 'off-phone'), column('Result', 'full')], rows, ''))]
 }

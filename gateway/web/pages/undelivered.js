@@ -2,14 +2,14 @@
 
 import { actions } from './acting.js'
 import { ask } from './asking.js'
-import { column, counted, el, fold, head, moment, number, pad, panel, quiet, table } from './dom.js'
+import { column, counted, el, fold, head, moment, number, pad, panel, quiet, roomOf, table } from './dom.js'
 
 export const title = 'Not delivered'
 
 export async function show(name) {
   const { letters } = await ask('hooks.dead_letters', name ? { name } : {})
-  return el('div', {},
-    head(letters.length ? `${counted(letters.length, 'event was', 'events were')} not delivered` : 'Every event was delivered', { back: ['Hooks', '#hooks'] }),
+  return el('div',
+    head(letters.length ? `${counted(letters.length, 'event was', 'events were')} not delivered` : 'Every event was delivered', { back: 'Hooks' }),
     ...(letters.length ? groupByHook(letters).map(drawLetters) : [panel('', quiet('Nothing here.'))]))
 }
 
@@ -24,12 +24,12 @@ export function drawLetters(letters) {
   const name = letters[0].hook
   const heads = [number('No.', 'off-phone'), column('Event'), number('When'), number('Tries', 'off-phone'), column('Why', 'bad-text full'), column('Fields', 'full'), column('', 'full')]
   const rows = letters.map(one => [
-    one.number, el('code', {}, one.event), moment(one.at), one.attempts, one.reason ?? '',
+    one.number, el('code', one.event), moment(one.at), one.attempts, one.reason ?? '',
     one.fields ? fold('Show', el('pre', { tabIndex: 0 }, JSON.stringify(one.fields, null, 1))) : '',
     actions(`letter ${one.number}`, choices({ name, id: one.number }, '', `event ${one.number}`)),
   ])
   const all = letters.length > 1 ? [pad(actions(`letters ${name}`, choices({ name }, ` all ${letters.length}`, `all ${letters.length} events`)))] : []
-  return panel(['Not delivered to ', el('a', { className: 'link', href: `#hooks/${encodeURIComponent(name)}` }, name)], ...all, table(heads, rows, 'Nothing here.'))
+  return panel(['Not delivered to ', el('a.link', { href: roomOf('hooks', name) }, name)], ...all, table(heads, rows, 'Nothing here.'))
 }
 
 const choices = (params, what, called) => [
