@@ -124,13 +124,13 @@ class _Binder:
         return self.wrong(node.place, f"{self._name()} {what}", remedy)
 
     def _below(self, key: str, node: YamlNode, wanted: inspect.Type) -> Any:
-        self._trail.append(to_printable(key))
+        self._trail.append(key)
         value = self.value(node, wanted, None)
         self._trail.pop()
         return value
 
     def _name(self, *below: str) -> str:
-        return f"`{'.'.join([*self._trail, *below])}`" if self._trail or below else "the file"
+        return f"`{'.'.join(map(to_printable, [*self._trail, *below]))}`" if self._trail or below else "the file"
 
     def _expected(self, node: YamlNode, words: str) -> Any:
         if is_null(node):
@@ -174,7 +174,7 @@ class _Binder:
             self._unknown_group(odd, f"nothing reads {'it' if len(odd) == 1 else 'them'} here")
 
     def _unknown_group(self, keys: list[YamlScalar], remedy: str) -> None:
-        named = ", ".join(self._name(to_printable(key.text)) for key in keys)
+        named = ", ".join(self._name(key.text) for key in keys)
         self.wrong(keys[0].place, f"{named} {'is' if len(keys) == 1 else 'are'} not known", remedy, self.unknown)
 
     def _dict(self, node: YamlNode, wanted: inspect.DictType) -> Any:

@@ -261,7 +261,8 @@ def _read_guard(root: YamlMapping) -> Guard | None:
     """Read the guard from the tree itself, so that the guard denies even if the manifest has errors elsewhere."""
     names = tuple(item.text for item in _scalars_at(root, "intercepts") if _NAME.fullmatch(item.text))
     if root.key("on_error") is None:  # the events that the hook would guard by default
-        names = tuple(name for name in BEFORE_TOOLS if name in EventSelector(names))
+        selector = EventSelector(names)
+        names = tuple(name for name in BEFORE_TOOLS if name in selector)
     elif "deny" not in [item.text for item in _scalars_at(root, "on_error")]:
         return None
     fields = to_plain(when) if isinstance(when := root.get("when"), YamlMapping) else {}
