@@ -9,9 +9,10 @@ from types import MappingProxyType
 
 import anyio
 
-from gateway.agent.models.endpoint_client import EndpointClient
 from gateway.agent.models.refusal import RefusedRequest
 from gateway.errors import GatewayError
+from gateway.late_imports import load_modules
+from gateway.threads import run_in_thread
 
 PATIENCE = 10.0  # seconds for one call
 TRIES, PAUSE = 3, 1.0  # calls, and seconds between them
@@ -36,7 +37,8 @@ async def call_ping(url: str, name: str, environ: Mapping[str, str] = NO_ENVIRON
 async def _call(url: str, environ: Mapping[str, str]) -> str:
     """Call the URL once; return why that failed, or ""."""
     try:
-        client = EndpointClient(url, {}, stall=PATIENCE, connect=PATIENCE, environ=environ)
+        [library] = await run_in_thread(load_modules, "gateway.agent.models.endpoint_client")  # most jobs call nothing
+        client = library.EndpointClient(url, {}, stall=PATIENCE, connect=PATIENCE, environ=environ)
         try:
             await (await client.get(url)).aclose()
         finally:
