@@ -18,7 +18,7 @@ MANIFEST = "BACKUP.json"
 WORK_PREFIX = ".work-"  # of folders in which an archive is made
 JOURNAL = f"{OWN_FOLDER}/journal.db"
 ENV = ".env"
-SHARED = ("hooks", "plugins", "skills", "BOOT.md")
+SHARED = ("hooks", "plugins", "skills", "BOOT.md", "HEARTBEAT.md")
 # In our own folder: the state of the running gateway, files that are made from others, and copies. What `config undo`
 # puts back has the bytes of `.env`, and belongs to the paths of this home.
 TRANSIENT = (

@@ -55,7 +55,7 @@ def find_shared_root(home: Home, name: str) -> SharedFolder | None:
 
 def is_free(home: Home, root: Path) -> bool:
     """Return True if the root is in the home, and apart from all files of the gateway and of Hermes."""
-    theirs = (home.hooks, home.plugins, home.skills, home.env, home.boot_md, home.hermes_logs)
+    theirs = (home.hooks, home.plugins, home.skills, home.env, home.hermes_logs, home.boot_md, home.heartbeat_md)
     state = (home.hermes_state, home.hermes_sessions, home.hermes_config)
     return _find_real(home.root) in root.parents and not _touches(
         root, map(_find_real, (*home.own_places, *theirs, *state))

@@ -16,6 +16,7 @@ from gateway.config.settings import MAIN, AccessSettings, ModelSettings, Setting
 from gateway.config.shell_presets import PRESETS
 from gateway.config.webhooks import WEBHOOK_NAME, parse_template
 from gateway.yaml_source.addresses import split_address
+from gateway.yaml_source.timetable import parse_timetable
 from gateway.yaml_source.tree import Finding, Severity, SourceLocation, YamlNode, YamlSequence, to_printable
 
 _ID_LISTS = ("owners", "admins", "users", "group_users", "chats")
@@ -51,6 +52,7 @@ def find_invalid_ids(
 def check_settings(settings: Settings, tree: YamlNode, schema: SettingsSchema) -> Iterator[Finding]:
     """Yield the faults of settings that are each valid by themselves."""
     yield from _check_zone(settings.gateway.timezone, tree)
+    yield from _check_schedules(settings, tree)
     yield from _check_models(settings, tree)
     yield from _check_agents(settings, tree)
     yield from _check_chats(settings, tree, schema.platforms)
@@ -176,6 +178,17 @@ def _check_webhooks(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
                 what = f"`webhooks.{to_printable(name)}.{key}` means nothing without `template`"
                 yield _make_finding(tree, (*path, key), what, "add a `template`, or remove it")
         yield from _find_unknown(tree, (*path, "agent"), filter(None, [webhook.agent]), {MAIN, *settings.agents})
+
+
+def _check_schedules(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
+    """Check the timetables that the configuration gives to hooks."""
+    for name, hook in settings.hooks.each.items():
+        try:
+            if hook.schedule:
+                parse_timetable(hook.schedule)
+        except ValueError as error:
+            what = f"`hooks.{to_printable(name)}.schedule` {error}"
+            yield _make_finding(tree, ("hooks", name, "schedule"), what, "write `0 9 * * 1-5`, @daily or every 15m")
 
 
 def _check_webhook_places(

@@ -71,7 +71,7 @@ class Home:
         self.hooks = root / "hooks"
         self.plugins = root / "plugins"
         self.skills = root / "skills"
-        self.boot_md = root / "BOOT.md"
+        self.boot_md, self.heartbeat_md = root / "BOOT.md", root / "HEARTBEAT.md"
         self.hermes_logs = root / "logs"  # of Hermes and of hooks written for it
         self.hermes_state = root / "state.db"  # there where Hermes has run
         self.hermes_sessions = root / "sessions" / "sessions.json"

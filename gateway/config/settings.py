@@ -243,6 +243,10 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
         describe("where days begin and end that usage is summed by, as `Europe/Berlin`; by default this machine's"),
         RELOADABLE,
     ] = ""
+    ping: Annotated[
+        Annotated[str, Meta(pattern=r"^(https?://\S+)?$")],
+        describe("a URL that is called each minute, for a service that alerts you when the calls stop"),
+    ] = ""
 
 
 # The prefix of a plugin's name where a hook has the same name. Without such a hook the plain name is enough.
@@ -267,6 +271,9 @@ class HookOverrides(Struct, frozen=True, kw_only=True):
         describe(
             "what happens where it cannot decide: `deny` refuses what it intercepts; by default as its manifest says"
         ),
+    ] = None
+    schedule: Annotated[
+        str | None, describe("when the clock calls it, over its manifest; empty: never by the clock")
     ] = None
     agents: Annotated[
         tuple[str, ...], describe("it hears the turns of these agents alone; `agents.NAME.hooks` says the same")

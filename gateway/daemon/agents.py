@@ -275,7 +275,7 @@ class Agents:
         hooks = [home.hooks, home.plugins, *(home.path(one) for one in self._settings.hooks.dirs)]
         adapters = [home.path(one) for one in self._settings.adapters.dirs]
         skills = [home.skills, *(skill.folder for skill in self.skills)]  # a skill may be a link to another place
-        settings = [home.env, home.boot_md, home.hermes_config]
+        settings = [home.env, home.boot_md, home.heartbeat_md, home.hermes_config]
         databases = [Path(f"{file}{end}") for file in (home.journal, home.search) for end in DATABASE_SUFFIXES]
         return [*hooks, *adapters, *skills, *settings, *databases, *home.own_places]
 

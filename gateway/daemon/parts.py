@@ -26,6 +26,7 @@ PART_WORDS: Mapping[str, str] = {
     "facts": "follows access, rules, names and usage in the journal",
     "lanes": "answers messages, one at a time in a conversation",
     "signs of turns": "shows in chats that a turn runs",
+    "ping": "gives a sign of life to `gateway.ping` each minute",
     "jobs": "does at its time what was scheduled",
     "events of others": "passes on events of other gateways",
     "hooks that wait": "ends the waits of hooks for an answer",

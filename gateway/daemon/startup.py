@@ -57,7 +57,7 @@ from gateway.hermes.plugin_host import PluginGrants
 from gateway.hooks import HookRegistry
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.wires.fork_client import ForkServerClient
-from gateway.jobs.ping import call_ping
+from gateway.jobs.ping import call_ping, run_ping
 from gateway.jobs.runner import JobPorts, JobRunner
 from gateway.jobs.schedule import Scheduler
 from gateway.jobs.timer import clocks_of
@@ -290,6 +290,14 @@ def build_job_runner(gateway: Gateway) -> JobRunner:
     return JobRunner(base.engine, turns.dispatcher.jobs, ports, clocks_of(base.engine.clock))
 
 
+def build_callers(base: Base, hooks: Hooks) -> Iterator[Part]:
+    """Yield the parts that call a service elsewhere, if the settings name one."""
+    if hooks.traces:
+        yield Part("traces", hooks.traces.run)
+    if url := base.settings.gateway.ping:
+        yield Part("ping", partial(run_ping, url, base.current.configuration.environ))
+
+
 def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     """Yield the parts that the node's roles need, except the chat networks, in the order of the start."""
     base, people, storage, turns = gateway.base, gateway.people, gateway.storage, gateway.turns
@@ -327,8 +335,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
     yield nodes.make_part("backups", storage.backups.run, TENDING)
     yield nodes.make_part("usage", people.usage.run, TENDING)
     yield Part("figures", gateway.bind(count_figures))
-    if hooks.traces:
-        yield Part("traces", hooks.traces.run)
+    yield from build_callers(base, hooks)
     yield Part("control", control.serve)
     if "hooks" in nodes.roles:
         scheduler = Scheduler(

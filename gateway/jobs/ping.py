@@ -1,4 +1,4 @@
-"""Pings: a job that went well calls a URL, so that a dead man's switch notices when it does not.
+"""Pings: a job that went well and a gateway that lives call a URL, whose service alerts a person when the calls stop.
 
 The URL is the owner's, and may lead anywhere. It is a secret as often as not, so no log has it.
 """
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 import anyio
+import anyio.abc
 
 from gateway.agent.models.refusal import RefusedRequest
 from gateway.errors import GatewayError
@@ -15,6 +16,7 @@ from gateway.late_imports import load_modules
 from gateway.threads import run_in_thread
 
 PATIENCE = 10.0  # seconds for one call
+MINUTE = 60.0
 TRIES, PAUSE = 3, 1.0  # calls, and seconds between them
 NO_ENVIRONMENT: Mapping[str, str] = MappingProxyType({})
 
@@ -22,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 async def call_ping(url: str, name: str, environ: Mapping[str, str] = NO_ENVIRONMENT) -> None:
-    """Call the URL of this job, again if it fails; a failure is logged, and has no other effect."""
+    """Call the URL of this caller, again if it fails; a failure is logged, and has no other effect."""
     why = ""
     for turn in range(TRIES):
         await anyio.sleep(PAUSE if turn else 0.0)
@@ -31,7 +33,17 @@ async def call_ping(url: str, name: str, environ: Mapping[str, str] = NO_ENVIRON
             why = await _call(url, environ)
         if not why:
             return
-    log.warning("the ping of the job %s failed %d times: %s", name, TRIES, why)
+    log.warning("the ping of %s failed %d times: %s", name, TRIES, why)
+
+
+async def run_ping(
+    url: str, environ: Mapping[str, str], *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
+) -> None:
+    """Call the URL of the gateway each minute until cancelled."""
+    task_status.started()
+    while True:
+        await call_ping(url, "the gateway", environ)
+        await anyio.sleep(MINUTE)
 
 
 async def _call(url: str, environ: Mapping[str, str]) -> str:

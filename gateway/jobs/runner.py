@@ -246,7 +246,7 @@ class JobRunner:
             return
         send_event(self._ports, moment.state, job, moment)
         if job.ping and moment.state == "ran" and self._tasks:
-            self._tasks.start_soon(self._ports.ping, job.ping, job.name)
+            self._tasks.start_soon(self._ports.ping, job.ping, f"the job {job.name}")
         if now.failures >= MOST_FAILURES and not now.at:
             log.warning("the job %s of %s %s, and is paused: %s", job.name, job.maker, TOO_OFTEN, moment.reason)
             await self._jobs.pause(now, TOO_OFTEN)

@@ -33,6 +33,6 @@ async def test_a_ping_that_goes_nowhere_is_told_without_its_url(caplog: pytest.L
     with serving(Switch) as server:
         port = server.server_port
     caplog.set_level(logging.WARNING, "gateway")
-    await call_ping(f"http://127.0.0.1:{port}/secret", "tea")
+    await call_ping(f"http://127.0.0.1:{port}/secret", "the job tea")
     assert "the ping of the job tea failed 3 times: it could not be reached (network)" in caplog.text
     assert "secret" not in caplog.text

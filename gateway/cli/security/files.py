@@ -26,7 +26,8 @@ def _find_misshapen(target: AuditTarget) -> Iterator[AuditFault]:
 @make_check("files.other-owner", "error", "another user of this machine can change what the gateway obeys or keeps")
 def _find_other_owners(target: AuditTarget) -> Iterator[AuditFault]:
     home = target.home
-    kept = (home.journal, home.logs, home.files, home.hooks_lock, home.boot_md, home.hermes_config)
+    tasks = (home.boot_md, home.heartbeat_md)
+    kept = (home.journal, home.logs, home.files, home.hooks_lock, *tasks, home.hermes_config)
     for path in (*(place[0] for place in list_places(home)), *kept):
         yield from as_faults(check_owner(path))
 
@@ -130,9 +131,9 @@ def _find_backups_readable(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_readers([target.home.backups, *sorted(target.home.backups.glob("*"))], "others can read backups")
 
 
-@make_check("files.boot-writable", "error", "the agent does at each start what stands in BOOT.md")
+@make_check("files.boot-writable", "error", "the agent does what BOOT.md and HEARTBEAT.md say")
 def _find_boot_writable(target: AuditTarget) -> Iterator[AuditFault]:
-    return _find_writers([target.home.boot_md])
+    return _find_writers([target.home.boot_md, target.home.heartbeat_md])
 
 
 @make_check("files.skills-writable", "error", "agents obey what stands in a skill")

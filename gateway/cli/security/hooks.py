@@ -158,7 +158,9 @@ def _find_in_config(target: AuditTarget) -> Iterator[AuditFault]:
 
 @make_check("secrets.in-instructions", "error", "it is sent to the model, and the model can say it")
 def _find_in_instructions(target: AuditTarget) -> Iterator[AuditFault]:
-    return _find_secrets(target, target.home.boot_md, *sorted(target.home.skills.glob("**/SKILL.md")))
+    return _find_secrets(
+        target, target.home.boot_md, target.home.heartbeat_md, *sorted(target.home.skills.glob("**/SKILL.md"))
+    )
 
 
 @make_check(

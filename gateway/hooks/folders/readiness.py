@@ -145,11 +145,20 @@ def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion
     if settings.env:
         env, found = (*manifest.env, *settings.env), (name for name in manifest.found if name not in settings.env)
         manifest = msgspec.structs.replace(manifest, env=tuple(dict.fromkeys(env)), found=tuple(found))
+    if settings.schedule is not None:
+        manifest = _reschedule(manifest, settings.schedule)
     if on_error := settings.on_error:
         guards, shut = (manifest.guards, manifest.shut) if on_error == "deny" else ((), ())
         manifest = msgspec.structs.replace(manifest, on_error=on_error, guards=guards, shut=shut, says_on_error=True)
     options = {**theirs, **manifest.options, **settings.options}
     return replace(version, manifest=manifest, denied=version.dialect.widen(manifest).guard, options=options)
+
+
+def _reschedule(manifest: Manifest, schedule: str) -> Manifest:
+    """Have the clock call the hook at these times, and at no others."""
+    event = f"schedule:{manifest.folder}"
+    events = [name for name in manifest.events if name != event] + [event] * bool(schedule)
+    return msgspec.structs.replace(manifest, schedule=schedule, events=tuple(events))
 
 
 def _restrict(kept: Narrowable, audience: Mapping[str, Sequence[str]]) -> Narrowable:
