@@ -9,6 +9,8 @@ import secrets
 from collections.abc import Callable
 from typing import TypeAlias
 
+import msgspec
+
 from gateway.access.pairing_journal import ALPHABET, PairingJournal, mark_of
 from gateway.errors import AccessError
 from gateway.logs.signs import as_shown_name
@@ -27,11 +29,10 @@ MayGive: TypeAlias = Callable[[PairingInvitation], bool]
 """Return True if the creator may still give that role."""
 
 
-class Invitations:
+class Invitations(msgspec.Struct, eq=False):
     """The open invitations."""
 
-    def __init__(self, journal: PairingJournal) -> None:
-        self._journal = journal
+    _journal: PairingJournal
 
     @property
     def open(self) -> tuple[PairingInvitation, ...]:

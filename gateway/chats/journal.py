@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 import anyio
+import msgspec
 
 from gateway.engine.interface import Engine, NewRecord, Record
 from gateway.errors import Conflict, SessionError
@@ -10,17 +11,16 @@ from gateway.messages.message import Address
 from gateway.records import records, subjects
 
 
-class ChatJournal:
+class ChatJournal(msgspec.Struct, eq=False):
     """Keeps the settings. Call `load` before any look-up, and after others may have changed them."""
 
     patterns = (subjects.CHAT_SUBJECTS,)
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._seqs: dict[str, int] = {}
-        self.chats: dict[str, Mapping[str, str]] = {}  # values by rule, for `telegram:-2001` or `telegram:-2001:7`
-        self.changes = 0  # the number of changes
-        self.news = anyio.Event()  # set at each change, and then replaced
+    _engine: Engine
+    _seqs: dict[str, int] = {}
+    chats: dict[str, Mapping[str, str]] = {}  # values by rule, for `telegram:-2001` or `telegram:-2001:7`
+    changes: int = 0  # the number of changes
+    news: anyio.Event = msgspec.field(default_factory=anyio.Event)  # set at each change, and then replaced
 
     async def load(self) -> None:
         before, found = dict(self._seqs), set[str]()

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext, redirect_stderr, red
 from functools import partial
 from typing import Any, TextIO
 
+import msgspec
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -96,21 +97,20 @@ class ScreenOutput(io.TextIOBase):
         return self._terminal.fileno()
 
 
-class TerminalChat:
+class TerminalChat(msgspec.Struct, eq=False):
     """A chat in one terminal, in one event loop: two threads could not share the editor's screen.
 
     A thread does nothing but receive the gateway's messages.
     """
 
-    def __init__(self, client: ControlClient, session: str, prompt: PromptSession[str]) -> None:
-        self._client = client
-        self._session = session
-        self._prompt = prompt
-        self._screen = ChatScreen()
-        self._heard = deque[dict[str, Any]]()
-        self._shows = 0  # the request whose answer nobody waits for
-        self._has_ended = False  # no further message comes
-        self.is_gone = False
+    _client: ControlClient
+    _session: str
+    _prompt: PromptSession[str]
+    _screen: ChatScreen = msgspec.field(default_factory=ChatScreen)
+    _heard: deque[dict[str, Any]] = msgspec.field(default_factory=deque)
+    _shows: int = 0  # the request whose answer nobody waits for
+    _has_ended: bool = False  # no further message comes
+    is_gone: bool = False
 
     async def run(self, *, is_ended_by_interrupt: bool) -> None:
         """Send one line after the other, until the person leaves or the gateway has gone."""

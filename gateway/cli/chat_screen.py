@@ -6,6 +6,8 @@ import time
 from collections.abc import Iterable
 from typing import Any, Protocol
 
+import msgspec
+
 from gateway.cli.output import escape_text, fold_for, format_duration, has_colours
 from gateway.cli.program import apply_program_name
 
@@ -50,13 +52,12 @@ def render_answer(text: str) -> str:
     return "\n".join([*(row for line in text.split("\n") for row in answer.write(line)), *answer.end()])
 
 
-class AnswerFolder:
+class AnswerFolder(msgspec.Struct, eq=False):
     """The folding of an answer's lines as they come; lines of a code block stay as they are, since people copy them."""
 
-    def __init__(self) -> None:
-        self._is_code = False
-        self._is_list = False
-        self._may_be_code = True  # an indented line may be code: it is below an empty line, or continues such a line
+    _is_code: bool = False
+    _is_list: bool = False
+    _may_be_code: bool = True  # an indented line may be code: it is below an empty line, or continues such a line
 
     open = ""  # each line is complete
 
@@ -84,23 +85,22 @@ class AnswerFolder:
         return self._may_be_code and not self._is_list
 
 
-class ChatScreen:
+class ChatScreen(msgspec.Struct, eq=False):
     """The person's view of an answer as it comes: its growing text, then the part that was not streamed.
 
     Only whole rows are printed: the line editor draws its prompt at the end of the last row, and over any text there.
     The prompt shows above itself the part that still grows: the open block, and `line`, its last one.
     """
 
-    def __init__(self) -> None:
-        self._shown = ""  # the text of the present answer
-        self._turn = ""
-        self._place: list[int] = []  # the place of the newest piece: every waiting message gets all pieces
-        self._waiting = 0  # messages without an answer
-        self._heard_at = 0.0
-        self._answer = open_answer()
-        self._tools = ""  # the running tools, until more text comes
-        self.line = ""
-        self.replies: list[str] = []  # the ids of shown replies
+    _shown: str = ""  # the text of the present answer
+    _turn: str = ""
+    _place: list[int] = []  # the place of the newest piece: every waiting message gets all pieces
+    _waiting: int = 0  # messages without an answer
+    _heard_at: float = 0.0
+    _answer: AnswerText = msgspec.field(default_factory=open_answer)
+    _tools: str = ""  # the running tools, until more text comes
+    line: str = ""
+    replies: list[str] = []  # the ids of shown replies
 
     @property
     def present(self) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+import msgspec
 import pyromark
 
 from gateway.cli.output import escape_text
@@ -120,11 +121,10 @@ def _paint(text: str, codes: Sequence[int]) -> str:
     return " ".join(_apply_codes(word, codes) for word in text.split(" "))
 
 
-class _MarkdownRenderer:
+class _MarkdownRenderer(msgspec.Struct, eq=False):
     """The rows of blocks that were found in one source."""
 
-    def __init__(self, source: bytes) -> None:
-        self._source = source
+    _source: bytes
 
     def render(self, blocks: Sequence[Block], width: int) -> list[TerminalRow]:
         """Return the rows of blocks, with an empty row where the source has an empty line."""

@@ -208,14 +208,13 @@ class LineReader:
             self._buffer += await self._stream.receive()
 
 
-class ControlConnection:
+class ControlConnection(msgspec.Struct, eq=False):
     """One connection's writing side; lines never mix. `open`: its requests that are not answered yet."""
 
-    def __init__(self, stream: anyio.abc.SocketStream) -> None:
-        self.open = 0
-        self.refusal_of: Judge = lambda _verb: ""
-        self._stream = stream
-        self._lock = asyncio.Lock()
+    _stream: anyio.abc.SocketStream
+    open: int = 0
+    refusal_of: Judge = lambda _verb: ""
+    _lock: asyncio.Lock = msgspec.field(default_factory=asyncio.Lock)
 
     async def say(self, message: dict[str, Any]) -> None:
         data = encode_line(message)

@@ -7,6 +7,8 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from gateway.engine.interface import Engine, NewRecord, Record, append_in_parts
 from gateway.records import records, subjects
 from gateway.records.stores import make_value_put, read_store
@@ -25,14 +27,13 @@ class LoadedSkill(NamedTuple):
     is_loaded: bool
 
 
-class LoadedSkills:
+class LoadedSkills(msgspec.Struct, eq=False):
     """Keeps the record of loaded skills, in memory and in the journal."""
 
-    def __init__(self, engine: Engine, root: Path) -> None:
-        self.having: dict[Path, set[str]] = {}  # the folder of a skill, and the sessions that have it
-        self._engine = engine
-        self._root = root
-        self._seqs: dict[tuple[str, Path], int] = {}  # the last known record of each session and folder
+    _engine: Engine
+    _root: Path
+    having: dict[Path, set[str]] = {}  # the folder of a skill, and the sessions that have it
+    _seqs: dict[tuple[str, Path], int] = {}  # the last known record of each session and folder
 
     async def load(self) -> set[Path]:
         """Read the record in the journal, and return the folders of skills whose sessions changed."""

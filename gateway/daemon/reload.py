@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 import anyio
+import msgspec
 
 from gateway.config.loading import Configuration
 from gateway.config.platform_settings import list_accounts
@@ -36,14 +37,13 @@ ReloadConfiguration: TypeAlias = Callable[[], Awaitable[Changes]]
 log = logging.getLogger(__name__)
 
 
-class ConfigurationReloader:
+class ConfigurationReloader(msgspec.Struct, eq=False):
     """Reads the configuration again, and reports the result in the log and in `status`."""
 
-    def __init__(self, built: Settings, load: LoadConfiguration, notifier: Notifier) -> None:
-        self._built = built
-        self._load = load
-        self._notifier = notifier
-        self._lock = anyio.Lock()
+    _built: Settings
+    _load: LoadConfiguration
+    _notifier: Notifier
+    _lock: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
 
     async def reload(
         self, base: Base, run: Run, storage: Storage, apply: ApplyConfiguration, describe: Callable[[], str]

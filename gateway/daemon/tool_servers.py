@@ -28,12 +28,11 @@ class InheritedServers(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
 
 
-class ToolServerJournal:
+class ToolServerJournal(msgspec.Struct, eq=False):
     """The facts about tool servers in the journal."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.inherited: Collection[str] = ()
+    _engine: Engine
+    inherited: Collection[str] = ()
 
     async def load(self, configured: Collection[str], *, is_new: bool) -> None:
         """Load the names of the early servers: the servers at the first start, unless the home `is_new`."""

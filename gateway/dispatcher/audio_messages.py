@@ -38,12 +38,11 @@ def quote_words(messages: Sequence[Message]) -> str:
     return "\n".join(f"> {line}".rstrip() for line in lines)
 
 
-class AudioMessages:
+class AudioMessages(msgspec.Struct, eq=False):
     """The `AudioListener` of the lanes: it transcribes recordings, with the events and the budget."""
 
-    def __init__(self, context: DispatcherContext, signs: TurnSigns) -> None:
-        self._context = context
-        self._signs = signs
+    _context: DispatcherContext
+    _signs: TurnSigns
 
     @property
     def patience(self) -> float:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import msgspec
+
 from gateway.config.platform_settings import ProgressDisplay
 from gateway.logs.redaction import REPLACEMENT
 from gateway.logs.text import to_one_line
@@ -24,16 +26,15 @@ MOST_CLEANED = 4000  # characters that are searched for secrets: the line shows 
 _SECRET_NAMES = re.compile(r"(?i)token|secret|passw|passphrase|key|auth|credential|cookie|signature")
 
 
-class ToolProgress:
+class ToolProgress(msgspec.Struct, eq=False):
     """Follows the steps of one turn. `show` gets each new line."""
 
-    def __init__(self, progress: ProgressDisplay, redact: Callable[[str], str], show: Callable[[str], None]) -> None:
-        self._progress = progress
-        self._redact = redact
-        self._show = show
-        self._counts: dict[str, int] = {}  # by name, the latest tool last
-        self._running: set[str] = set()
-        self._args = ""
+    _progress: ProgressDisplay
+    _redact: Callable[[str], str]
+    _show: Callable[[str], None]
+    _counts: dict[str, int] = {}  # by name, the latest tool last
+    _running: set[str] = set()
+    _args: str = ""
 
     def note(self, step: Step) -> None:
         """Update the line for a recorded step."""

@@ -45,14 +45,13 @@ class TurnSign(msgspec.Struct, frozen=True):
     is_resumed: bool = False
 
 
-class TurnSigns:
+class TurnSigns(msgspec.Struct, eq=False):
     """Sends the signs of this node's turns; `run` repeats them."""
 
-    def __init__(self, engine: Engine, repeat: float = REPEAT) -> None:
-        self._engine = engine
-        self._repeat = repeat
-        self._working: dict[str, TurnSign] = {}
-        self._ended: dict[str, tuple[TurnSign, float]] = {}  # with the time until which the sign is repeated
+    _engine: Engine
+    _repeat: float = REPEAT
+    _working: dict[str, TurnSign] = {}
+    _ended: dict[str, tuple[TurnSign, float]] = {}  # with the time until which the sign is repeated
 
     async def show(self, sign: TurnSign, work: Callable[[], Awaitable[ResultT]], find_end: FindEnd[ResultT]) -> ResultT:
         """Do the work of a turn, and send signs of the work and its end; if the work raises, send no end."""

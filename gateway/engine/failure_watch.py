@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import anyio
+import msgspec
 
 from gateway.engine.interface import Engine
 from gateway.errors import EngineError
@@ -13,14 +14,13 @@ LOOK_SECONDS = 1.0
 NOT_NOW = "this cannot be answered now: {}"
 
 
-class FailureWatch:
+class FailureWatch(msgspec.Struct, eq=False):
     """A check of the journal once a second, for all callers that wait inside `watching`."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._waiting: set[anyio.CancelScope] = set()
-        self._timer: asyncio.TimerHandle | None = None
-        self._why = ""
+    _engine: Engine
+    _waiting: set[anyio.CancelScope] = set()
+    _timer: asyncio.TimerHandle | None = None
+    _why: str = ""
 
     @contextmanager
     def watching(self) -> Iterator[None]:

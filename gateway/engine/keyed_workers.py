@@ -46,12 +46,11 @@ SHOWN_SECONDS = 600.0
 MOST_SHOWN = 1000
 
 
-class TooNewRecords:
+class TooNewRecords(msgspec.Struct, eq=False):
     """The records that a later version of the gateway wrote, and that this version leaves alone."""
 
-    def __init__(self) -> None:
-        self._left: OrderedDict[str, float] = OrderedDict()
-        self._why = ""
+    _left: OrderedDict[str, float] = msgspec.field(default_factory=OrderedDict)
+    _why: str = ""
 
     def note(self, key: str, error: EngineTooNew) -> None:
         if not self._why:
@@ -154,17 +153,16 @@ class KeyedWorker(Protocol):
 WorkerT = TypeVar("WorkerT", bound=KeyedWorker)
 
 
-class WorkerBacklog:
+class WorkerBacklog(msgspec.Struct, eq=False):
     """The keys whose workers have not started, in groups that take turns.
 
     `left` counts the deliveries of the backlog that are still to come.
     """
 
-    def __init__(self) -> None:
-        self.left = 0
-        self._groups: OrderedDict[str, deque[str]] = OrderedDict()
-        self._group_of: dict[str, str] = {}
-        self._begun: set[str] = set()
+    left: int = 0
+    _groups: OrderedDict[str, deque[str]] = msgspec.field(default_factory=OrderedDict)
+    _group_of: dict[str, str] = {}
+    _begun: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._group_of)

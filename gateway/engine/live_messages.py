@@ -70,13 +70,12 @@ class LiveTail:
         return self._waiting.popleft()
 
 
-class TailIndex:
+class TailIndex(msgspec.Struct, eq=False):
     """The tails by the ends of their subjects. The index forgets a tail with its last reference."""
 
-    def __init__(self) -> None:
-        self._by_end: dict[str, list[ref[LiveTail]]] = {}
-        self._others: list[ref[LiveTail]] = []
-        self._others_at: dict[str, list[ref[LiveTail]]] = {}  # by subject, the matching
+    _by_end: dict[str, list[ref[LiveTail]]] = {}
+    _others: list[ref[LiveTail]] = []
+    _others_at: dict[str, list[ref[LiveTail]]] = {}  # by subject, the matching
 
     def add(self, tail: LiveTail) -> None:
         if tail.ends is None:
@@ -306,15 +305,14 @@ async def _call_handler(subject: str, answer: RequestHandler, data: bytes) -> by
         raise EngineError(f"the answer on {subject!r} failed: {error!r}") from error
 
 
-class Signal:
+class Signal(msgspec.Struct, eq=False):
     """A signal to all waiting tasks. Take the event, look for work, and wait for the event if you find no work.
 
     `notify` sets the event and puts a new event in its place. So a call of `notify` before the wait ends the wait at
     once, and no event is ever cleared.
     """
 
-    def __init__(self) -> None:
-        self.event = asyncio.Event()
+    event: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     def notify(self) -> None:
         old, self.event = self.event, asyncio.Event()

@@ -16,6 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice, takewhile
 
+import msgspec
+
 from gateway.engine.interface import Record
 from gateway.engine.subjects import matches
 
@@ -24,22 +26,21 @@ MAX_BYTES = 2_000_000
 MAX_EMPTY_RANGES = 2048
 
 
-class RecordCache:
+class RecordCache(msgspec.Struct, eq=False):
     """The records behind the floor; a method returns None if memory does not have the answer.
 
     `now` is the clock that expires records.
     """
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._now = now
-        self.end = 0
-        self._floor: int | None = None
-        self._size = 0
-        self._records: OrderedDict[int, Record] = OrderedDict()
-        self._expiries: dict[int, float] = {}
-        self._seqs: dict[str, deque[int]] = {}
-        self._indexes: dict[str, tuple[deque[int], ...]] = {}  # by subject: its lists in `_seqs`
-        self._empty_ranges: OrderedDict[tuple[str, int], int] = OrderedDict()
+    _now: Callable[[], float]
+    end: int = 0
+    _floor: int | None = None
+    _size: int = 0
+    _records: OrderedDict[int, Record] = msgspec.field(default_factory=OrderedDict)
+    _expiries: dict[int, float] = {}
+    _seqs: dict[str, deque[int]] = {}
+    _indexes: dict[str, tuple[deque[int], ...]] = {}  # by subject: its lists in `_seqs`
+    _empty_ranges: OrderedDict[tuple[str, int], int] = msgspec.field(default_factory=OrderedDict)
 
     def begin(self, end: int) -> None:
         """Start at the sequence `end`: records up to `end` are unknown, and `follow` adds all later records."""

@@ -56,15 +56,14 @@ class SharedEvent(msgspec.Struct):
     is_decided: bool = False
 
 
-class Decisions:
+class Decisions(msgspec.Struct, eq=False):
     """The hooks that decide together, by name, and the events that wait for their answers."""
 
-    def __init__(self, registry: HookRegistry, tasks: TaskGroup) -> None:
-        self._registry = registry
-        self._tasks = tasks
-        self._deciders: dict[str, tuple[AskHook, EventSelector]] = {}
-        self._changers: set[tuple[str, str]] = set()  # a hook, and an event that it has changed
-        self._events: OrderedDict[str, SharedEvent] = OrderedDict()
+    _registry: HookRegistry
+    _tasks: TaskGroup
+    _deciders: dict[str, tuple[AskHook, EventSelector]] = {}
+    _changers: set[tuple[str, str]] = set()  # a hook, and an event that it has changed
+    _events: OrderedDict[str, SharedEvent] = msgspec.field(default_factory=OrderedDict)
 
     def join(self, name: str, ask: AskHook, events: EventSelector) -> None:
         """Ask this hook together with the other hooks, from the next event in `events` on."""

@@ -11,6 +11,8 @@ from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
+
 from gateway.errors import HookError
 from gateway.hooks.wires.wire import MAX_ANSWER_BYTES, HookFailed
 from gateway.late_imports import load_modules
@@ -28,14 +30,13 @@ def _load_aiohttp() -> ModuleType:
     return load_modules(HTTP_LIBRARY)[0]
 
 
-class PublicResolver:
+class PublicResolver(msgspec.Struct, eq=False):
     """A resolver that returns public addresses only.
 
     The connection goes to these addresses, so no second look-up can change them.
     """
 
-    def __init__(self, resolve: Callable[..., Any]) -> None:
-        self._resolve = resolve
+    _resolve: Callable[..., Any]
 
     async def resolve(self, host: str, port: int = 0, family: int = socket.AF_UNSPEC) -> list[dict[str, Any]]:
         """Resolve a name; raises OSError if no address may be used."""
@@ -53,13 +54,12 @@ class PublicResolver:
         """Do nothing: no resource is open."""
 
 
-class HttpTransport:
+class HttpTransport(msgspec.Struct, eq=False):
     """A transport that posts to one URL. `who` starts the text of each failure."""
 
-    def __init__(self, who: str, url: str, session: Any) -> None:
-        self._who = who
-        self._url = url
-        self._session = session
+    _who: str
+    _url: str
+    _session: Any
 
     @classmethod
     async def open(cls, name: str, url: str, resolve: Callable[..., Any] | None) -> "HttpTransport":

@@ -179,11 +179,10 @@ class HookEnvironment(msgspec.Struct, frozen=True):
 WaitUntilTold: TypeAlias = Callable[[Any], Awaitable[None]]
 
 
-class ObserversFirst:
+class ObserversFirst(msgspec.Struct, eq=False):
     """The observers that get an event before a guard decides about the next event, as callbacks do in Hermes."""
 
-    def __init__(self) -> None:
-        self._waits: dict[str, WaitUntilTold] = {}
+    _waits: dict[str, WaitUntilTold] = {}
 
     def join(self, name: str, wait: WaitUntilTold) -> None:
         self._waits[name] = wait
@@ -242,11 +241,10 @@ class HookServices:
         return self.settings.find_overrides(name, short)
 
 
-class WireEndings:
+class WireEndings(msgspec.Struct, eq=False):
     """The wires of removed hooks that may still act."""
 
-    def __init__(self) -> None:
-        self._ending: dict[Wire, anyio.Event] = {}
+    _ending: dict[Wire, anyio.Event] = {}
 
     @contextmanager
     def ending(self, wire: Wire) -> Iterator[None]:

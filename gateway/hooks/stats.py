@@ -158,21 +158,20 @@ class HookInfo(HookStatus, frozen=True, kw_only=True):
     given: tuple[CallEvent, ...] = ()
 
 
-class HookStats:
+class HookStats(msgspec.Struct, eq=False):
     """The statistics of one hook's calls."""
 
-    def __init__(self, clean: Callable[[str], str]) -> None:
-        self._clean = clean
-        self.histogram = Histogram()  # of all calls
-        self._durations: list[float] = []  # of the last calls, unordered; an empty deque would take 0.8 kB
-        self._repeats = RepeatFilter()
-        self.traces: tuple[CallTrace, ...] = ()
-        self.given: tuple[CallEvent, ...] = ()
-        self.calls = 0
-        self.failures = 0
-        self.skipped = 0
-        self.last_fired = 0.0
-        self.last_error: LastError | None = None
+    _clean: Callable[[str], str]
+    histogram: Histogram = msgspec.field(default_factory=Histogram)  # of all calls
+    _durations: list[float] = []  # of the last calls, unordered; an empty deque would take 0.8 kB
+    _repeats: RepeatFilter = msgspec.field(default_factory=RepeatFilter)
+    traces: tuple[CallTrace, ...] = ()
+    given: tuple[CallEvent, ...] = ()
+    calls: int = 0
+    failures: int = 0
+    skipped: int = 0
+    last_fired: float = 0.0
+    last_error: LastError | None = None
 
     def answered(self, outcome: str, *calls: tuple[str, float]) -> None:
         """Count calls with this outcome, each with its event and its seconds."""

@@ -7,6 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, TextIO
 
+import msgspec
+
 from gateway.logs.lines import LineFormatter, LogLine, as_json
 
 WRITE_TIMEOUT = 1.0
@@ -59,16 +61,15 @@ class StreamSink:
         self._patience = WRITE_TIMEOUT
 
 
-class FileSink:
+class FileSink(msgspec.Struct, eq=False):
     """JSON lines in a file of 0600 that is replaced when it is full; `keep` old ones stay, `.1` the youngest."""
 
-    def __init__(self, path: Path, size: int, keep: int) -> None:
-        self.lost = 0
-        self.size = size
-        self.keep = keep
-        self._path = path
-        self._descriptor = -1
-        self._written = 0
+    _path: Path
+    size: int
+    keep: int
+    lost: int = 0
+    _descriptor: int = -1
+    _written: int = 0
 
     def write(self, line: LogLine) -> None:
         data = f"{as_json(line)}\n".encode(errors="backslashreplace")

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from typing import NamedTuple
 
 import anyio
+import msgspec
 
 from gateway.backoff import Backoff
 from gateway.engine.interface import Engine, Tail
@@ -36,13 +37,12 @@ class ShownQuestion(NamedTuple):
     reply: Reply
 
 
-class ShownQuestions:
+class ShownQuestions(msgspec.Struct, eq=False):
     """Shows questions and closes them."""
 
-    def __init__(self, engine: Engine, outbox: Outbox, pauses: Backoff = CLOSE_PAUSES) -> None:
-        self._engine = engine
-        self._outbox = outbox
-        self._pauses = pauses
+    _engine: Engine
+    _outbox: Outbox
+    _pauses: Backoff = CLOSE_PAUSES
 
     async def list(self, since: int, request: ApprovalRequest) -> "list[ShownQuestion]":
         """List the messages of one request, which is at `since` in the journal."""

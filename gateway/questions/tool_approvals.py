@@ -66,16 +66,15 @@ class ToolApprovals(msgspec.Struct, frozen=True):
         return f"{OWNER}/{self.person}" if how == ALWAYS else f"{OWNER}/session/{self.session_id}/{self.person}"
 
 
-class TurnApprovals:
+class TurnApprovals(msgspec.Struct, eq=False):
     """The approvals of one turn, read when a tool first needs one; without `kept` its author approves nothing.
 
     `allowed`: how long each lasts, including those of this turn.
     """
 
-    def __init__(self, kept: ToolApprovals | None) -> None:
-        self.allowed: dict[str, str] = {}
-        self._kept = kept
-        self._known: dict[str, str] | None = None
+    _kept: ToolApprovals | None
+    allowed: dict[str, str] = {}
+    _known: dict[str, str] | None = None
 
     async def load(self) -> None:
         """Read the approvals, once."""

@@ -46,13 +46,12 @@ CALLER: ContextVar[Caller] = ContextVar("caller")
 """The caller of the present request; set at the control socket and at the port."""
 
 
-class Activity:
+class Activity(msgspec.Struct, eq=False):
     """The activity log: it writes and reads the records."""
 
-    def __init__(self, engine: Engine, clock: Callable[[], float] = time.monotonic) -> None:
-        self._engine = engine
-        self._clock = clock
-        self._recent: OrderedDict[ActivityRecord, float] = OrderedDict()
+    _engine: Engine
+    _clock: Callable[[], float] = time.monotonic
+    _recent: OrderedDict[ActivityRecord, float] = msgspec.field(default_factory=OrderedDict)
 
     async def write(self, done: ActivityRecord, *, is_look: bool = False) -> None:
         """Record an act of the person in it, or of the present caller. A failure to write does not undo the act."""

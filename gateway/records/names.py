@@ -16,6 +16,7 @@ from typing import Any
 
 import anyio
 import anyio.abc
+import msgspec
 from msgspec.structs import replace
 
 from gateway.engine.interface import Engine, NewRecord, Record, append_in_parts
@@ -40,13 +41,12 @@ def fold_name(name: str) -> str:
     return unicodedata.normalize("NFKC", name).casefold().replace(" ", "").lstrip("#@")
 
 
-class NameTable:
+class NameTable(msgspec.Struct, eq=False):
     """The names of people, or of chats, by id; the ones that were said last are at the end."""
 
-    def __init__(self) -> None:
-        self.known: dict[str, KnownName] = {}
-        self._folded: dict[str, str] = {}
-        self._counts = Counter[str]()
+    known: dict[str, KnownName] = {}
+    _folded: dict[str, str] = {}
+    _counts: Counter[str] = msgspec.field(default_factory=Counter)
 
     def put(self, kept: KnownName) -> KnownName | None:
         """Take in a name; return the one that has to leave, since there are too many."""

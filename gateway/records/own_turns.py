@@ -4,15 +4,16 @@ Every node receives all records. Only one of them should report each record else
 metrics).
 """
 
+import msgspec
+
 MOST_ELSEWHERE = 10_000  # sessions and replies of other nodes that are remembered
 
 
-class OwnTurns:
+class OwnTurns(msgspec.Struct, eq=False):
     """The turns of the node with this name; without a name all turns are ours."""
 
-    def __init__(self, node: str = "") -> None:
-        self._node = node
-        self._others: dict[str, None] = {}
+    _node: str = ""
+    _others: dict[str, None] = {}
 
     def has(self, chain: str, kind: str, by: str = "", reply_id: str = "") -> bool:
         """Return True if a record of this chain is our work.

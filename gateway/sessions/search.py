@@ -127,12 +127,11 @@ class IndexProgress(msgspec.Struct):
         return f"{self.reached} of {self.end} records are read" if self.end - self.reached > BEHIND else ""
 
 
-class ForgottenWords:
+class ForgottenWords(msgspec.Struct, eq=False):
     """Removes forgotten texts from the file of the index, in slices with pauses."""
 
-    def __init__(self, query: Callable[[Callable[[SearchIndex], bool]], Awaitable[bool]]) -> None:
-        self._query = query
-        self._news = anyio.Event()
+    _query: Callable[[Callable[[SearchIndex], bool]], Awaitable[bool]]
+    _news: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     def notify(self) -> None:
         """Note that texts were forgotten, so that `run` removes them."""

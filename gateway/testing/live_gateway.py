@@ -68,11 +68,10 @@ class RecordingHook:
         self.events.append((name, dict(context)))
 
 
-class GatewayParts:
+class GatewayParts(msgspec.Struct, eq=False):
     """The parts of a gateway that tests read by name; all others are in its groups: `parts.groups.storage.search`."""
 
-    def __init__(self, gateway: Gateway) -> None:
-        self.groups = gateway
+    groups: Gateway
 
     @property
     def home(self) -> Home:

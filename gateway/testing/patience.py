@@ -12,6 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
 from gateway.errors import GatewayError
 
 T = TypeVar("T")
@@ -22,13 +24,12 @@ POLL_PAUSE = 0.01
 LOAD = Path("/proc/loadavg")
 
 
-class Patience:
+class Patience(msgspec.Struct, eq=False):
     """A limit for use in a loop: `while not done(): assert not patience.is_over()`, with a pause."""
 
-    def __init__(self, seconds: float = LONGEST) -> None:
-        self.seconds = seconds
-        self.spent = 0.0
-        self._looked = time.monotonic()
+    seconds: float = LONGEST
+    spent: float = 0.0
+    _looked: float = msgspec.field(default_factory=time.monotonic)
 
     def is_over(self) -> bool:
         """Return True once we had these seconds. Calls count: at most a stride passes between two of them."""

@@ -72,14 +72,13 @@ def call(
     return msgspec.structs.replace(trial, output=output)
 
 
-class PlainRequests:
+class PlainRequests(msgspec.Struct, eq=False):
     """The hook's requests to the gateway: recorded in `asked`; its store is a mapping."""
 
-    def __init__(self, manifest: Manifest, store: MutableMapping[str, Any]) -> None:
-        self.asked: list[dict[str, Any]] = []
-        self.is_in_plain_code = False
-        self._manifest = manifest
-        self._store = store
+    _manifest: Manifest
+    _store: MutableMapping[str, Any]
+    asked: list[dict[str, Any]] = []
+    is_in_plain_code: bool = False
 
     def serve(self, verb: str, params: dict[str, Any], during: str) -> Any:  # noqa: ARG002 - the wire's
         """Answer a request: directly in a plain function, by an awaitable in a coroutine.

@@ -6,6 +6,8 @@ A record has a digest of the person and no more, counts one day, and expires aft
 from collections.abc import Callable
 from datetime import date
 
+import msgspec
+
 from gateway.engine.interface import Engine
 from gateway.errors import Conflict
 from gateway.records import records, subjects
@@ -14,13 +16,12 @@ from gateway.records.stores import make_value_put
 LIFETIME = 2 * 86_400.0
 
 
-class SearchCount:
+class SearchCount(msgspec.Struct, eq=False):
     """Counts by the days of `gateway.timezone`; `find_limit` returns the number of searches in one."""
 
-    def __init__(self, engine: Engine, today: Callable[[], date], find_limit: Callable[[], int]) -> None:
-        self._engine = engine
-        self._today = today
-        self._find_limit = find_limit
+    _engine: Engine
+    _today: Callable[[], date]
+    _find_limit: Callable[[], int]
 
     async def take(self, person: str) -> bool:
         """Count one more search of this person; return False, without counting, if the day has no more."""

@@ -34,12 +34,11 @@ def origin_of(message: Message, session_id: str) -> UsageOrigin:
     return UsageOrigin(message.payer, session_id, find_hook(message.user_id) if message.kind == "internal" else "")
 
 
-class TurnUsage:
+class TurnUsage(msgspec.Struct, eq=False, weakref=True):
     """The records that wait for the next append; `origin` is the same for all calls of the turn."""
 
-    def __init__(self, origin: UsageOrigin) -> None:
-        self.origin = origin
-        self.waiting: tuple[NewRecord, ...] = ()
+    origin: UsageOrigin
+    waiting: tuple[NewRecord, ...] = ()
 
     def make_row(self, usage: Usage) -> records.UsageRow:
         return records.UsageRow(self.origin.person, usage, self.origin.hook, self.origin.session_id)

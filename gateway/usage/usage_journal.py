@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import anyio
 import anyio.abc
+import msgspec
 from msgspec.structs import replace
 
 from gateway.engine.interface import Engine, NewRecord, Record
@@ -29,16 +30,15 @@ MOST_CALLS = 1000  # that wait to be folded, before a day is over
 RowKey: TypeAlias = tuple[str, str, str, str]
 
 
-class UsageJournal:
+class UsageJournal(msgspec.Struct, eq=False):
     """Reads, folds and renames the stored usage; `totals` are loaded from it, and follow it."""
 
     patterns = (subjects.USAGE_SUBJECT, subjects.FOLDED_SUBJECT)
 
-    def __init__(self, engine: Engine, totals: RunningTotals) -> None:
-        self.totals = totals
-        self._engine = engine
-        self._lock = anyio.Lock()
-        self._seen = 0  # the last call that the totals have
+    _engine: Engine
+    totals: RunningTotals
+    _lock: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
+    _seen: int = 0  # the last call that the totals have
 
     async def load(self) -> None:
         """Bring the totals up to date with the journal."""

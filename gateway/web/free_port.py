@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import msgspec
+
 from gateway.files.folders import write_file
 
 MOST_PORTS = 10
 
 
-class FreePort:
+class FreePort(msgspec.Struct, eq=False):
     """The choice of an address; `file` remembers it if it is not the usual one."""
 
-    def __init__(self, usual: str, file: Path) -> None:
-        self._usual = usual
-        self._file = file
+    _usual: str
+    _file: Path
 
     def list(self) -> Iterator[str]:
         """Yield the addresses to try: the remembered one, the usual one, and those of the next ports."""

@@ -11,6 +11,7 @@ from http import HTTPStatus
 from typing import TypeAlias
 
 import anyio
+import msgspec
 from anyio.lowlevel import checkpoint
 
 from gateway.records.records import Login
@@ -24,12 +25,11 @@ MOST_OF_ONE = 20  # of one person
 TellEvents: TypeAlias = Callable[[SendPiece], Awaitable[None]]
 
 
-class LiveStreams:
+class LiveStreams(msgspec.Struct, eq=False):
     """All streams of the page."""
 
-    def __init__(self, logins: Logins) -> None:
-        self._logins = logins
-        self._counts = Counter[str]()  # by person
+    _logins: Logins
+    _counts: Counter[str] = msgspec.field(default_factory=Counter)  # by person
 
     def open(
         self, login: Login, tell: TellEvents, is_let_in: Callable[[], bool], headers: Mapping[str, str]

@@ -6,6 +6,8 @@ An unknown network, one that is not running and a wrong secret get the same answ
 import logging
 from http import HTTPStatus
 
+import msgspec
+
 from gateway.adapters.shared.network_routes import PATH, NetworkRoutes
 from gateway.errors import GatewayError
 from gateway.web.host_rules import HostRules
@@ -19,14 +21,13 @@ log = logging.getLogger(__name__)
 UNBELIEVED = "no network is heard here, or this was not signed with its secret"
 
 
-class NetworkReceiver:
+class NetworkReceiver(msgspec.Struct, eq=False):
     """The receiver that passes calls of networks to their adapters."""
 
-    def __init__(self, routes: NetworkRoutes, rules: HostRules) -> None:
-        self._routes = routes
-        self._rules = rules
-        self._limiter = KeyLimiter()
-        self._places = BodyPlaces()
+    _routes: NetworkRoutes
+    _rules: HostRules
+    _limiter: KeyLimiter = msgspec.field(default_factory=KeyLimiter)
+    _places: BodyPlaces = msgspec.field(default_factory=BodyPlaces)
 
     async def answer(self, request: HttpRequest, peer: str) -> HttpResponse:
         """Answer a call; raises WebRefusal."""

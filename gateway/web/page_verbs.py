@@ -29,13 +29,12 @@ MOST_TEXT = 50_000_000  # characters of an archive, which is in memory while it 
 _decode_body = JsonDecoder[dict[str, Any]](dict[str, Any]).decode
 
 
-class PageVerbs:
+class PageVerbs(msgspec.Struct, eq=False):
     """The caller of verbs for the page, in the name of the current person."""
 
-    def __init__(self, verbs: Mapping[str, VerbAnswer], redact: Callable[[str], str]) -> None:
-        self._verbs = verbs
-        self._redact = redact
-        self._shared = SharedAnswers()
+    _verbs: Mapping[str, VerbAnswer]
+    _redact: Callable[[str], str]
+    _shared: SharedAnswers = msgspec.field(default_factory=SharedAnswers)
 
     def list_allowed(self, role: Role) -> list[str]:
         """List the page's verbs that this role may use."""

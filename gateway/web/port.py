@@ -57,13 +57,12 @@ class PortLimits(msgspec.Struct, frozen=True):
 USUAL_LIMITS = PortLimits()
 
 
-class Router:
+class Router(msgspec.Struct, eq=False):
     """The router: it picks the answer by the first word of the path, or else `otherwise`."""
 
-    def __init__(self, rules: HostRules, routes: Mapping[str, AnswerRequest], otherwise: AnswerRequest) -> None:
-        self._rules = rules
-        self._routes = routes
-        self._otherwise = otherwise
+    _rules: HostRules
+    _routes: Mapping[str, AnswerRequest]
+    _otherwise: AnswerRequest
 
     async def answer(self, request: HttpRequest, peer: str) -> HttpResponse | HttpStream:
         """Check the host, and answer a request; raises WebRefusal."""

@@ -34,24 +34,17 @@ FindReasons: TypeAlias = Callable[[], Awaitable[Sequence[Reason]]]
 CollectMetrics: TypeAlias = Callable[[], Awaitable[Iterable[Metric | HistogramMetric]]]
 
 
-class Probes:
+class Probes(msgspec.Struct, eq=False):
     """Answers the three paths."""
 
-    def __init__(
-        self,
-        is_open: bool,
-        keys: KeyCheck,
-        find_reasons: FindReasons,
-        collect_metrics: CollectMetrics,
-        redact: Callable[[str], str],
-    ) -> None:
-        self._is_open = is_open
-        self._keys = keys
-        self._find_reasons = find_reasons
-        self._collect_metrics = collect_metrics
-        self._redact = redact
-        self._collecting = anyio.Lock()
-        self._metrics, self._stale_at = b"", 0.0
+    _is_open: bool
+    _keys: KeyCheck
+    _find_reasons: FindReasons
+    _collect_metrics: CollectMetrics
+    _redact: Callable[[str], str]
+    _collecting: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
+    _metrics: bytes = b""
+    _stale_at: float = 0.0
 
     async def answer(self, request: HttpRequest, peer: str) -> HttpResponse:
         """Answer a request; raises WebRefusal."""

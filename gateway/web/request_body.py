@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Mapping
 from http import HTTPStatus
 
 import anyio
+import msgspec
 
 from gateway.errors import GatewayError
 
@@ -138,18 +139,17 @@ class RequestBody:
             raise WebRefusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"this takes at most {self._limit} bytes")
 
 
-class ChunkDecoder:
+class ChunkDecoder(msgspec.Struct, eq=False):
     """The decoder of `SIZE CRLF BYTES CRLF`, repeated, up to a size of 0.
 
     It refuses headers behind that: no code reads them.
     """
 
-    def __init__(self) -> None:
-        self.is_complete = False
-        self._line = bytearray()
-        self._left = 0
-        self._is_last = False
-        self._ends_chunk = False
+    is_complete: bool = False
+    _line: bytearray = msgspec.field(default_factory=bytearray)
+    _left: int = 0
+    _is_last: bool = False
+    _ends_chunk: bool = False
 
     def feed(self, data: bytes) -> bytes:
         """Return the bytes that `data` adds to the body. Raises WebRefusal."""

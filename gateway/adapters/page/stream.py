@@ -35,15 +35,14 @@ class ChatUpdate(NamedTuple):
     data: Any
 
 
-class LiveChat:
+class LiveChat(msgspec.Struct, eq=False):
     """One chat's answer in progress. `news` is set at every change."""
 
-    def __init__(self) -> None:
-        self.news = anyio.Event()
-        self.turn_id = ""
-        self.text = ""
-        self.version = 0  # changes whenever the text begins again
-        self._ended = ""  # the turn that ended last
+    news: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    turn_id: str = ""
+    text: str = ""
+    version: int = 0  # changes whenever the text begins again
+    _ended: str = ""  # the turn that ended last
 
     def note(self, record: Record) -> None:
         if record.seq == 0:

@@ -26,15 +26,14 @@ class Rate(msgspec.Struct, frozen=True):
     every: float
 
 
-class RateLimiter:
+class RateLimiter(msgspec.Struct, eq=False):
     """The limiter of one network. Its clock is steady: a rate does not follow a wall clock."""
 
-    def __init__(self, network: str, overall: Rate, clock: Callable[[], float] = time.monotonic) -> None:
-        self._network = network
-        self._overall = overall
-        self._clock = clock
-        self._full: dict[str, float] = {}  # the time at which the whole burst is available again
-        self._silent: dict[str, float] = {}
+    _network: str
+    _overall: Rate
+    _clock: Callable[[], float] = time.monotonic
+    _full: dict[str, float] = {}  # the time at which the whole burst is available again
+    _silent: dict[str, float] = {}
 
     async def wait(self, chat: str, rate: Rate) -> None:
         """Wait until a call to this chat may be made, and count it.

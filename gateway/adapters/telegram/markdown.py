@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import msgspec
 import pyromark
 from pyromark.event import Range as Where  # in the text's UTF-8
 
@@ -103,15 +104,14 @@ def _find_spoilers(events: Iterable[Event]) -> frozenset[tuple[int, int]]:
     return frozenset(found)
 
 
-class _SpannedText:
+class _SpannedText(msgspec.Struct, eq=False):
     """A growing text, and its spans."""
 
-    def __init__(self) -> None:
-        self.parts = list[str]()
-        self.spans = list[TextSegment]()
-        self.length = 0
-        self.breaks = 0  # at the end of the text
-        self._opened = list[tuple[str, int, str]]()
+    parts: list[str] = []
+    spans: list[TextSegment] = []
+    length: int = 0
+    breaks: int = 0  # at the end of the text
+    _opened: list[tuple[str, int, str]] = []
 
     def write(self, text: str) -> None:
         kept = len(text.rstrip("\n"))
@@ -133,20 +133,19 @@ class _SpannedText:
             self.spans.append(TextSegment(kind, start, self.length, about))
 
 
-class _MarkdownReader:
+class _MarkdownReader(msgspec.Struct, eq=False):
     """The writer of the text, by the parser's events."""
 
-    def __init__(self, source: bytes, spoilers: frozenset[tuple[int, int]]) -> None:
-        self.out = _SpannedText()
-        self._source = source
-        self._spoilers = spoilers
-        self._spoiler: int | None = None  # the start of the open spoiler
-        self._lists = list[int | None]()  # the next number of each open list; None: it has bullets
-        self._has_block = False
-        self._block_start = -1
-        self._code: list[str] | None = None  # of the open block
-        self._rows: list[list[str]] | None = None  # of the open table
-        self._cell = list[str]()
+    _source: bytes
+    _spoilers: frozenset[tuple[int, int]]
+    out: _SpannedText = msgspec.field(default_factory=_SpannedText)
+    _spoiler: int | None = None  # the start of the open spoiler
+    _lists: list[int | None] = []  # the next number of each open list; None: it has bullets
+    _has_block: bool = False
+    _block_start: int = -1
+    _code: list[str] | None = None  # of the open block
+    _rows: list[list[str]] | None = None  # of the open table
+    _cell: list[str] = []
 
     def read(self, number: int, event: Any, where: Where) -> None:
         ((kind, value),) = event.items() if isinstance(event, dict) else ((event, ""),)

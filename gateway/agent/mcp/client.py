@@ -70,20 +70,19 @@ class McpSpec(msgspec.Struct, frozen=True):
         return ToolTrust(self.settings, self.is_inherited)
 
 
-class McpConnection:
+class McpConnection(msgspec.Struct, eq=False):
     """A server while it is connected; `ended` is set once it is not any more.
 
     `changed`: by their own names, the tools that are not as they were when a person last saw them, and how.
     """
 
-    def __init__(self, spec: McpSpec, client: Any, ended: anyio.Event, snapshots: SnapshotStore) -> None:
-        self.ended = ended
-        self.changed: dict[str, str] = {}
-        self._spec = spec
-        self._client = client
-        self._snapshots = snapshots
-        self._tools: tuple[Tool, ...] | None = None
-        self._now: Mapping[str, ToolSnapshot] = {}
+    _spec: McpSpec
+    _client: Any
+    ended: anyio.Event
+    _snapshots: SnapshotStore
+    changed: dict[str, str] = {}
+    _tools: tuple[Tool, ...] | None = None
+    _now: Mapping[str, ToolSnapshot] = {}
 
     def forget_tools(self) -> None:
         """Forget the tools, since the server says that they have changed."""
@@ -281,14 +280,13 @@ async def _connect_url(spec: McpSpec, limiter: MessageLimiter, http: Any, httpx2
         yield streams
 
 
-class MessageDecoder:
+class MessageDecoder(msgspec.Struct, eq=False):
     """The decoder of lines for the library's client."""
 
-    def __init__(self, server: str, wrap: Callable[[Any], Any], validate: Callable[..., Any]) -> None:
-        self._server = server
-        self._wrap = wrap
-        self._validate = validate
-        self._warnings = 0
+    _server: str
+    _wrap: Callable[[Any], Any]
+    _validate: Callable[..., Any]
+    _warnings: int = 0
 
     def decode(self, line: bytes) -> Any:
         """Decode a line.

@@ -34,13 +34,12 @@ class MessageParser(Protocol):
         """Shorten the message's texts to so many characters. Raises AgentError if it is unreadable."""
 
 
-class PartialMessage:
+class PartialMessage(msgspec.Struct, eq=False):
     """A message that is arriving. If it is too long, only its two ends are kept."""
 
-    def __init__(self) -> None:
-        self.length = 0
-        self._kept = bytearray()
-        self._end = b""
+    length: int = 0
+    _kept: bytearray = msgspec.field(default_factory=bytearray)
+    _end: bytes = b""
 
     @property
     def is_whole(self) -> bool:

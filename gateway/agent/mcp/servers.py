@@ -11,6 +11,7 @@ from typing import Literal
 
 import anyio
 import anyio.abc
+import msgspec
 
 from gateway.agent.mcp.client import CONNECT_TIMEOUT, McpConnection, McpSpec, connect
 from gateway.agent.mcp.trust import SnapshotStore
@@ -26,19 +27,18 @@ BACKOFF = Backoff(0.5, 60.0, 0.8, 1.2)
 STABLE_AFTER = 60.0  # a server that was up for so long begins with the small pauses again
 
 
-class McpServer:
+class McpServer(msgspec.Struct, eq=False):
     """One server of tools. `state` and `reason` are for display."""
 
-    def __init__(self, spec: McpSpec, snapshots: SnapshotStore) -> None:
-        self.spec = spec
-        self._snapshots = snapshots
-        self.state: Literal["idle", "starting", "up", "down"] = "idle"
-        self.reason = ""
-        self.scope = anyio.CancelScope()
-        self._connection: McpConnection | None = None
-        self._wanted = anyio.Event()
-        self._tried = anyio.Event()
-        self._last_line = ""
+    spec: McpSpec
+    _snapshots: SnapshotStore
+    state: Literal["idle", "starting", "up", "down"] = "idle"
+    reason: str = ""
+    scope: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)
+    _connection: McpConnection | None = None
+    _wanted: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    _tried: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    _last_line: str = ""
 
     @property
     def prefix(self) -> str:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+import msgspec
 
 from gateway.agent.model import Chunk, Model, ModelRequest
 from gateway.agent.models.fallback import FallbackModel, RetryPolicy
@@ -58,15 +59,14 @@ def make_model(spec: ModelSpec, model: str, kwargs: dict[str, Any]) -> Model:
     return made
 
 
-class LazyModel:
+class LazyModel(msgspec.Struct, eq=False):
     """A model that is made at its first use. Its repr, its name and its being there make nothing."""
 
-    def __init__(self, spec: ModelSpec, run: EventRunner, wants: Callable[[str], bool]) -> None:
-        self._spec = spec
-        self._run = run
-        self._wants = wants
-        self._made: Model | None = None
-        self._lock = anyio.Lock()
+    _spec: ModelSpec
+    _run: EventRunner
+    _wants: Callable[[str], bool]
+    _made: Model | None = None
+    _lock: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
 
     @property
     def name(self) -> str:

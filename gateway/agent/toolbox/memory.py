@@ -40,14 +40,13 @@ class Memory(Protocol):
         """Forget everything of a person; return the number of texts."""
 
 
-class FileMemory:
+class FileMemory(msgspec.Struct, eq=False):
     """A file of JSON lines for each owner, in a folder of the gateway's own. A line is written whole or not at all.
 
     A file is called by a digest of its owner (`digest_of_owner`), by which `add`, `read` and `remove` find it.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    _folder: Path
 
     async def remember(self, owner: str, text: str) -> None:
         await self.add(digest_of_owner(owner), text)

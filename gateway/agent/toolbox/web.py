@@ -140,11 +140,10 @@ async def read_body(response: Any, largest: int) -> bytes:
     return bytes(body[:largest])
 
 
-class _FixedResolver:
+class _FixedResolver(msgspec.Struct, eq=False):
     """A resolver that always returns these addresses."""
 
-    def __init__(self, addresses: Sequence[str]) -> None:
-        self._addresses = addresses
+    _addresses: Sequence[str]
 
     async def resolve(self, name: str, port: int = 0, family: int = socket.AF_INET) -> list[dict[str, Any]]:
         return [

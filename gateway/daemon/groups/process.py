@@ -31,11 +31,10 @@ BindGroups: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 GatewayState: TypeAlias = Literal["starting", "ready", "stopping"]
 
 
-class CurrentConfiguration:
+class CurrentConfiguration(msgspec.Struct, eq=False):
     """The configuration in effect; a reload replaces the value of `configuration`."""
 
-    def __init__(self, configuration: Configuration) -> None:
-        self.configuration = configuration
+    configuration: Configuration
 
     @property
     def settings(self) -> Settings:
@@ -85,7 +84,7 @@ class Run(msgspec.Struct):
     disk: DiskConfiguration | None = None
     web: OwnPort | None = None
     is_new: bool = True
-    parts: list[Part] = msgspec.field(default_factory=list)
+    parts: list[Part] = []
 
     def start(self, part: Part, tasks: anyio.abc.TaskGroup) -> None:
         """Start a part without waiting for its servers, which may be far away."""

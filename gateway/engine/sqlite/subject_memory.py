@@ -6,23 +6,24 @@ and the affected subjects when records are removed.
 
 from collections.abc import Container, Iterable, Sequence
 
+import msgspec
+
 from gateway.engine.interface import Record
 
 MAX_SUBJECTS = 4096
 MAX_SEQ = (1 << 63) - 1
 
 
-class SubjectMemory:
+class SubjectMemory(msgspec.Struct, eq=False):
     """Facts about subjects, including the changes of the transaction in progress.
 
     `last` is the last sequence of a subject, if that record has no expiry. `open` are all sequences of a subject
     without an expiry, unless a record with an expiry follows one of them. `indexed` are the subjects in the index.
     """
 
-    def __init__(self) -> None:
-        self.last: dict[str, int] = {}
-        self.open: dict[str, Sequence[int]] = {}
-        self.indexed: set[str] = set()
+    last: dict[str, int] = {}
+    open: dict[str, Sequence[int]] = {}
+    indexed: set[str] = set()
 
     def note_appended(self, records: Iterable[Record], expiries: Container[int]) -> None:
         """Note appended records, some of which have an expiry."""

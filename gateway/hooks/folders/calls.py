@@ -48,16 +48,15 @@ class FailedBefore(HookFailed):
     """A call that was not made, because the hook has failed too often."""
 
 
-class HookRemarks:
+class HookRemarks(msgspec.Struct, eq=False):
     """The parts of a hook's answers that have no effect.
 
     Each part is logged, in the gateway's log and in the hook's log, at most once a minute.
     """
 
-    def __init__(self, name: str, services: HookServices) -> None:
-        self._name = name
-        self._services = services
-        self._known: dict[str, RepeatFilter] = {}
+    _name: str
+    _services: HookServices
+    _known: dict[str, RepeatFilter] = {}
 
     def add(self, text: str) -> None:
         if len(self._known) > MAX_REMARKS:

@@ -56,15 +56,14 @@ from gateway.worker.protocol import CallMeta, PluginContents, describe_session
 from gateway.yaml_source.units import format_count
 
 
-class PluginTools:
+class PluginTools(msgspec.Struct, eq=False):
     """The tools, commands and skills of the plugins.
 
     `plugins` returns the current plugins, by name; `settled` waits until the initial hooks are up or failed.
     """
 
-    def __init__(self, plugins: Callable[[], Mapping[str, FolderHook]], settled: Callable[[], Awaitable[None]]) -> None:
-        self._plugins = plugins
-        self.settled = settled
+    _plugins: Callable[[], Mapping[str, FolderHook]]
+    settled: Callable[[], Awaitable[None]]
 
     def missing(self) -> Iterator[FolderHook]:
         """Yield the plugins that are not running although no one has switched them off."""

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import msgspec
 from msgspec.structs import replace
 
 from gateway.backoff import Attempts, Backoff
@@ -49,16 +50,15 @@ _KEEPS_RUNNING = frozenset({"broken", "missing", "pending", "refused"})
 log = logging.getLogger("gateway.hooks")
 
 
-class FolderSubscription:
+class FolderSubscription(msgspec.Struct, eq=False):
     """The registered hooks of one folder, all under the folder's name."""
 
-    def __init__(self, registry: HookRegistry, name: str, calls: HookCalls) -> None:
-        self._registry = registry
-        self._name = name
-        self._calls = calls
-        self._terms: tuple[object, ...] = ()  # the parts of the manifest that `_current` was made from
-        self._current = Subscription()
-        self._lost = 0
+    _registry: HookRegistry
+    _name: str
+    _calls: HookCalls
+    _terms: tuple[object, ...] = ()  # the parts of the manifest that `_current` was made from
+    _current: Subscription = msgspec.field(default_factory=Subscription)
+    _lost: int = 0
 
     @property
     def queued(self) -> int:

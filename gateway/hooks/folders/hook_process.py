@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import anyio
+import msgspec
 
 from gateway.backoff import Backoff
 from gateway.errors import HookError
@@ -39,7 +40,7 @@ StartWire = Callable[[bool], Coroutine[Any, Any, None]]
 log = logging.getLogger("gateway.hooks")
 
 
-class WireHandover:
+class WireHandover(msgspec.Struct, eq=False):
     """The handover from one wire to the next, and the count of the calls on each wire.
 
     The gateway uses the old wire until the new wire is ready. The old wire finishes its calls, and ends. Observers wait
@@ -47,10 +48,9 @@ class WireHandover:
     this end, because a turn waits for the interceptors.
     """
 
-    def __init__(self) -> None:
-        self._users: dict[Wire, int] = {}
-        self._eased: anyio.Event | None = None  # exists only while a caller waits for it
-        self.eased_at = 0.0  # when a call ended last
+    _users: dict[Wire, int] = {}
+    _eased: anyio.Event | None = None  # exists only while a caller waits for it
+    eased_at: float = 0.0  # when a call ended last
 
     @contextmanager
     def using(self, wire: Wire) -> Iterator[None]:

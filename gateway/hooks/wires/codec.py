@@ -114,15 +114,14 @@ def answer_from(message: RpcMessage, meta: CallMeta) -> HookAnswer:
     )
 
 
-class LineDecoder:
+class LineDecoder(msgspec.Struct, eq=False):
     """The decoder of a wire's bytes into messages, which limits the work between two calls of `renew`."""
 
-    def __init__(self) -> None:
-        self._buffer = bytearray()
-        self._start = 0  # the start of the first line that was not taken
-        self._scanned = 0  # no newline between start and here
-        self._taken = 0
-        self._bytes = 0
+    _buffer: bytearray = msgspec.field(default_factory=bytearray)
+    _start: int = 0  # the start of the first line that was not taken
+    _scanned: int = 0  # no newline between start and here
+    _taken: int = 0
+    _bytes: int = 0
 
     def feed(self, data: bytes | bytearray | memoryview) -> None:
         self._buffer += data

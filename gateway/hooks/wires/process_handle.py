@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
+
 from gateway.hooks.wires.output import HookOutput
 from gateway.hooks.wires.wire import Disconnection, HookFailed
 from gateway.worker.error_report import is_program_file
@@ -85,26 +87,23 @@ class ProcessControl(Protocol):
     def __call__(self, verb: str, since: float = 0) -> None: ...
 
 
-class ProcessHandle:
+class ProcessHandle(msgspec.Struct, eq=False):
     """The handle on a process. When the process and its children have ended, the handle calls `drain`, then `ended`."""
 
-    def __init__(
-        self, control: ProcessControl, output: HookOutput, drain: Callable[[], None], ended: Callable[[], None]
-    ) -> None:
-        self._control = control
-        self._drain = drain
-        self._ended = ended
-        self._why = ""
-        self.output = output
-        self.stacks = StackDumpFile()
-        self.pid = 0
-        self.gone = Disconnection()
-        self.hangs = ""  # the stacks of its threads when a call was last over its time
-        self._traceback = ""  # of the last error
-        self.is_stopping = False
-        self.has_begun = False  # its hook is imported
-        self._is_killed = False  # by another process
-        self._is_orphaned = False
+    _control: ProcessControl
+    output: HookOutput
+    _drain: Callable[[], None]
+    _ended: Callable[[], None]
+    _why: str = ""
+    stacks: StackDumpFile = msgspec.field(default_factory=StackDumpFile)
+    pid: int = 0
+    gone: Disconnection = msgspec.field(default_factory=Disconnection)
+    hangs: str = ""  # the stacks of its threads when a call was last over its time
+    _traceback: str = ""  # of the last error
+    is_stopping: bool = False
+    has_begun: bool = False  # its hook is imported
+    _is_killed: bool = False  # by another process
+    _is_orphaned: bool = False
 
     def dump(self) -> None:
         self._control("dump")

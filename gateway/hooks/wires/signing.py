@@ -10,6 +10,8 @@ import hmac
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
+import msgspec
+
 TOLERANCE = 300.0
 MAX_REMEMBERED = 10_000
 MIN_SECRET_BYTES = 24
@@ -48,13 +50,12 @@ def _signature(key: bytes, message: str, stamp: str, body: bytes) -> str:
     return base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
 
 
-class Verifier:
+class Verifier(msgspec.Struct, eq=False):
     """A verifier that accepts each signed request once, within five minutes."""
 
-    def __init__(self, key: bytes, clock: Callable[[], float]) -> None:
-        self._key = key
-        self._clock = clock
-        self._seen: OrderedDict[str, float] = OrderedDict()
+    _key: bytes
+    _clock: Callable[[], float]
+    _seen: OrderedDict[str, float] = msgspec.field(default_factory=OrderedDict)
 
     def verify(self, headers: Mapping[str, str], body: bytes) -> None:
         """Verify a request; raises BadSignature with the reason. Header names are in lower case."""

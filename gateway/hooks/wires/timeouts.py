@@ -93,20 +93,17 @@ class CallTimeout:
             self._holder.kill(f"{self.why} and did not let go")
 
 
-class ActiveCalls:
+class ActiveCalls(msgspec.Struct, eq=False):
     """The running calls of one peer.
 
     `late` makes the error of a call over its limit; `over` is called for each call that has ended.
     """
 
-    def __init__(
-        self, peer: Peer, holder: CallHolder, late: Callable[[str], HookFailed], over: Callable[[CallTimeout], None]
-    ) -> None:
-        self._peer = peer
-        self._holder = holder
-        self._late = late
-        self._over = over
-        self._running: dict[int, CallTimeout] = {}
+    _peer: Peer
+    _holder: CallHolder
+    _late: Callable[[str], HookFailed]
+    _over: Callable[[CallTimeout], None]
+    _running: dict[int, CallTimeout] = {}
 
     async def make(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> RpcMessage:
         """Make a call. Raises HookFailed if no answer comes, or comes too late."""

@@ -80,13 +80,12 @@ def unused_part_of(answer: HookAnswer) -> HookAnswer:
     return answer if is_decision(answer.result) or answer.ask is not None else HookAnswer()
 
 
-class Disconnection:
+class Disconnection(msgspec.Struct, eq=False):
     """The end of a wire, with its reason. Any number of tasks may wait for the end."""
 
-    def __init__(self) -> None:
-        self._event = anyio.Event()
-        self.reason = ""
-        self.is_orphaned = False  # the wire ended together with the fork server
+    _event: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    reason: str = ""
+    is_orphaned: bool = False  # the wire ended together with the fork server
 
     def __bool__(self) -> bool:
         return self._event.is_set()

@@ -376,18 +376,17 @@ class AnswerWatcher:
         return CallAnswer("\n\n".join(said), end.status, end.usage, is_withheld=withheld, is_over_budget=over)
 
 
-class ShownText:
+class ShownText(msgspec.Struct, eq=False):
     """The part of an answer that was shown, and the rest.
 
     A stream can take nothing back. So the model's text before a tool call stays, and so does text that a hook replaces;
     a blank line comes before the next text.
     """
 
-    def __init__(self) -> None:
-        self._shown = ""
-        self._piece = ""  # shown since the last break
-        self._steps: list[str] = []  # complete answers that may not be fully shown
-        self._is_broken = False
+    _shown: str = ""
+    _piece: str = ""  # shown since the last break
+    _steps: list[str] = []  # complete answers that may not be fully shown
+    _is_broken: bool = False
 
     def add(self, delta: dict[str, Any]) -> str:
         """Return the text to show now."""

@@ -81,13 +81,12 @@ class ResponseRequest(msgspec.Struct):
         return ResponseWords(call)
 
 
-class ResponseWords:
+class ResponseWords(msgspec.Struct, eq=False):
     """The answer to one call."""
 
-    def __init__(self, call: ProgramCall) -> None:
-        self._call = call
-        self._told = 0  # events
-        self._text = ""  # shown so far
+    _call: ProgramCall
+    _told: int = 0  # events
+    _text: str = ""  # shown so far
 
     def answer(self, answer: CallAnswer | None) -> dict[str, Any]:
         """Return the whole answer; None: it does not exist yet."""

@@ -64,15 +64,14 @@ class Words(Protocol):
 FindWords: TypeAlias = Callable[[ProgramCall], Words]
 
 
-class ProgramServer:
+class ProgramServer(msgspec.Struct, eq=False):
     """Answers the requests under `/v1`."""
 
-    def __init__(self, check: KeyCheck, keys: ProgramKeys, calls: ProgramCalls, agents: ListAgents) -> None:
-        self._check = check
-        self._keys = keys
-        self._calls = calls
-        self._agents = agents
-        self.running: Counter[str] = Counter()  # calls, by the name of their key
+    _check: KeyCheck
+    _keys: ProgramKeys
+    _calls: ProgramCalls
+    _agents: ListAgents
+    running: Counter[str] = msgspec.field(default_factory=Counter)  # calls, by the name of their key
 
     async def answer(self, request: HttpRequest, peer: str) -> HttpResponse | HttpStream:
         """Answer a request. Every refusal has the shape that the clients read."""

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 from msgspec import structs
 
 from gateway.access.access_control import INTERNAL
@@ -33,14 +34,13 @@ PREFACE = (
 )
 
 
-class WebhookIntake:
+class WebhookIntake(msgspec.Struct, eq=False):
     """The writer of authenticated calls to the journal."""
 
-    def __init__(self, engine: Engine, registry: HookRegistry, lanes: Lanes, requests: HookRequests) -> None:
-        self._engine = engine
-        self._registry = registry
-        self._lanes = lanes
-        self._requests = requests
+    _engine: Engine
+    _registry: HookRegistry
+    _lanes: Lanes
+    _requests: HookRequests
 
     async def take(self, name: str, settings: WebhookSettings, call: WebhookCall) -> bool:
         """Write a call to the journal; return False if it is known already.

@@ -156,15 +156,14 @@ class UsedPlace(NamedTuple):
     scope: anyio.CancelScope
 
 
-class BodyPlaces:
+class BodyPlaces(msgspec.Struct, eq=False):
     """The places for senders that are not authenticated yet: so few that they fill neither memory nor port.
 
     If no place is free, the sender with most of them loses one: from the older half, the body that has received the
     fewest bytes. So slow senders cannot lock out others, not even from the same address.
     """
 
-    def __init__(self) -> None:
-        self._held: list[UsedPlace] = []
+    _held: list[UsedPlace] = []
 
     @asynccontextmanager
     async def hold(self, peer: str, body: RequestBody) -> AsyncIterator[None]:
