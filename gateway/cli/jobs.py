@@ -7,6 +7,7 @@ import argparse
 import json
 from typing import Any, get_args
 
+from gateway.cli.job_import import take_jobs
 from gateway.cli.output import add_json_option, show_answer, show_fields, show_result, show_table
 from gateway.cli.sessions import format_moment
 from gateway.config.home import Home
@@ -52,12 +53,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add.add_argument("--repeatable", action="store_true", help="run a command again that a crash cut off")
     add.add_argument("--ping", default="", metavar="URL", help="what is called each time when it went well")
     add.add_argument("--replace", action="store_true", help="in the place of the job with this name")
+    imported = verbs.add_parser("import", help="make jobs of those of Hermes, paused, once you agree")
+    imported.add_argument("--yes", action="store_true", help="do not ask")
     shown = verbs.add_parser("show", help="one of them, with its text")
     history = verbs.add_parser("history", help="what became of each of its times, the newest first")
     changing = [verbs.add_parser(name, help=does) for name, (does, _) in DEEDS.items()]
     for one in (shown, history, *changing):
         one.add_argument("name", help="as `list` shows it; MAKER/NAME if several have it")
-    add_json_option(listed, add, shown, history, *changing)
+    add_json_option(listed, add, imported, shown, history, *changing)
 
 
 def read_duration(text: str) -> float:
@@ -67,7 +70,9 @@ def read_duration(text: str) -> float:
     return seconds
 
 
-def run(args: argparse.Namespace, home: Home) -> None:
+def run(args: argparse.Namespace, home: Home) -> int:
+    if args.verb == "import":
+        return take_jobs(args, home)
     given = {key: value for key, value in vars(args).items() if key in GIVEN}
     said = call_gateway(home.socket, f"jobs.{args.verb}", PATIENCE, **given)
     match args.verb:
@@ -83,6 +88,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
             show_result(said, f"the job {said['name']} comes at {format_moment(said['next'])}", as_json=args.json)
         case verb:
             show_result(said, DEEDS[verb][1].format(said["name"]), as_json=args.json)
+    return 0
 
 
 def show_jobs(found: dict[str, Any]) -> None:

@@ -112,6 +112,11 @@ class Home:
         return f"Home({str(self.root)!r})"
 
     @property
+    def hermes_jobs(self) -> Path:
+        """The jobs of Hermes, which `jobs import` reads."""
+        return self.root / "cron" / "jobs.json"
+
+    @property
     def own_places(self) -> list[Path]:
         """All paths of this class in our own folder. They are collected, so that a new one cannot be forgotten."""
         named = (path for path in vars(self).values() if isinstance(path, Path) and self.own_folder in path.parents)

@@ -17,6 +17,7 @@ from gateway.config.home import Home
 from gateway.config.providers import PROVIDERS
 from gateway.config.schema import SettingsSchema
 from gateway.config.settings import HooksSettings
+from gateway.errors import AgentError
 from gateway.hermes.config import HermesConfig, read_hermes_config
 from gateway.hermes.dialects import HERMES
 from gateway.hermes.imports import MissingImport, find_missing_imports, select_imports
@@ -44,8 +45,10 @@ from gateway.hooks.places.folder_source import GROUP_WRITABLE, FolderSource
 from gateway.hooks.places.inspection import read_code
 from gateway.hooks.places.sources import HookVersion
 from gateway.hooks.places.switches import HookSwitches
+from gateway.jobs.cron_file import read_cron_jobs
 from gateway.yaml_source.parser import read_yaml
 from gateway.yaml_source.tree import Finding, YamlMapping
+from gateway.yaml_source.units import format_count
 
 FILE_LIMIT = 2_000_000
 MOST_SHARED = 3  # folders that a group may write to; from then on, one row tells of all
@@ -340,12 +343,24 @@ def describe_state(path: Path) -> tuple[str, str]:
     return OFF, "Hermes's conversations stay with Hermes; new ones begin here"
 
 
+def describe_jobs(path: Path) -> tuple[str, str]:
+    try:
+        found = read_cron_jobs(path)
+    except AgentError as error:
+        return BROKEN, str(error)
+    if not found:
+        return OFF, "Hermes has no jobs there; here they are those of: hermes-gateway jobs list"
+    whole = not any(one.reason or one.left_out for one in found)
+    count = format_count(len(found), "job")
+    return WORKS if whole else DEGRADES, f"{count} of Hermes can come over, paused: hermes-gateway jobs import"
+
+
 def check_files(home: Home) -> Iterator[CompatibilityRow]:
     known: tuple[tuple[Path, str, Any], ...] = (
         (home.boot_md, WORKS, "the agent carries it out at every start; see: hermes-gateway hooks info boot-md"),
         (home.skills, WORKS, "the agent loads them"),
         (home.hermes_state, *describe_state(home.hermes_state)),
-        (home.root / "cron", OFF, "Hermes's own schedule; here a hook has a `schedule:`"),
+        (home.root / "cron", *describe_jobs(home.hermes_jobs)),
         (home.root / "SOUL.md", OFF, "not read; write its text into agents.main.instructions"),
         (home.root / "memories", OFF, "not read; say to the agent what it should remember of that"),
         (home.root / "pairing", OFF, "not read; who was let in there asks again here: hermes-gateway pairing list"),

@@ -33,7 +33,8 @@ class JobAddParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Its answer goes `to` a chat, as `send` takes it; without one, it stays in the history. `zone` is that of times and
     cron lines, by default `gateway.timezone`. After `max_time` seconds its turn or command is ended. A command that a
-    crash cuts off runs again only if it is `repeatable`. The URL `ping` is called each time when it went well.
+    crash cuts off runs again only if it is `repeatable`. The URL `ping` is called each time when it went well. A
+    `paused` job waits until it is resumed.
     """
 
     name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
@@ -50,6 +51,7 @@ class JobAddParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     repeatable: bool = False
     ping: str = ""
     replace: bool = False
+    paused: bool = False
 
 
 _MOMENT = show("due", "state", "late_by", "from", "to", "count")

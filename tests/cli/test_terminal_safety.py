@@ -75,6 +75,7 @@ people show {bad} | people forget telegram:{stranger} --yes
 service status | service status --json | migrate --to nats | skills list | skills list --json | completions bash
 status --parts | jobs add song --when 2h --text {bad} | jobs list | jobs list --json | jobs show song | jobs show {bad}
 jobs history song | cron list | jobs remove song | jobs add tune --when 2h --command {bad} | jobs show tune
+jobs import
 chat -m hello -s {bad} | sessions show {bad} | hooks info {bad} | logs --hook {bad} | {bad} | config show {bad}
 stop
 """
@@ -100,6 +101,9 @@ async def gateway(tmp_path: Path) -> AsyncIterator[GatewayProcess]:
             gateway.environ |= wire.environ
             gateway.add_hook("bad", {"HOOK.yaml": MANIFEST, "handler.py": HANDLER})
             gateway.add_hook("worse", {"HOOK.yaml": f"events: [{json.dumps(BAD)}]\n{json.dumps(BAD)}: 1\n"})
+            jobs = gateway.home.hermes_jobs
+            jobs.parent.mkdir()
+            jobs.write_text(json.dumps([{"prompt": BAD, "deliver": BAD, "schedule": {"kind": "cron", "expr": BAD}}]))
             await bury_letter(gateway)
             await to_thread.run_sync(gateway.start)
             await wire.write(f"/title {BAD}")

@@ -191,6 +191,33 @@ def test_a_job_has_a_model_of_its_own_and_calls_a_url_when_it_went_well(gateway:
     assert history_of(gateway, "tea")[0]["answer"] == "by the other one"
 
 
+def test_the_jobs_of_hermes_are_shown_and_come_over_paused(gateway: GatewayProcess) -> None:
+    daily = {"kind": "cron", "expr": "0 9 * * *"}
+    jobs = [
+        {"id": "1", "name": "tea", "prompt": "make tea", "schedule": daily, "skills": ["kettle"]},
+        {"id": "2", "name": "old", "prompt": "x", "schedule": {"kind": "once", "run_at": "2020-01-01T00:00:00"}},
+        {"id": "3", "name": "far", "prompt": "x", "schedule": daily, "deliver": "telegram:5"},
+    ]
+    gateway.home.hermes_jobs.parent.mkdir(parents=True)
+    gateway.home.hermes_jobs.write_text(json.dumps({"jobs": jobs}))
+    told = json.loads(gateway.cli("doctor", "--hermes", "--json").stdout)["hermes"]
+    (row,) = (one for one in told if one["name"] == "cron")
+    assert "3 jobs of Hermes can come over" in str(row)
+    gateway.start()
+    assert gateway.cli("jobs", "add", "tea", "--when", "1h", "--text", "x").returncode == 0
+    unasked = gateway.cli("jobs", "import")
+    assert "tea-2: skills: name them in the text" in unasked.stdout
+    assert "old: does not come over:" in unasked.stdout
+    assert "says --yes" in unasked.stderr
+    assert len(gateway.call("jobs.list")["jobs"]) == 1
+    done = gateway.cli("cron", "import", "--yes")
+    assert "made: tea-2\n" in done.stdout
+    assert "far was not made: " in done.stderr
+    assert done.returncode == 1
+    made = gateway.call("jobs.show", {"name": "tea-2"})
+    assert (made["text"], made["state"], made["paused"]) == ("make tea", "paused", "paused by hand")
+
+
 def test_no_command_of_the_agent_makes_a_job(gateway: GatewayProcess) -> None:
     cli = shlex.join([sys.executable, "-m", "gateway.cli", "jobs", "add", "evil", "--when", "1s", "--text", "evil"])
     command = f"HERMES_HOME={gateway.home.root} {cli}"

@@ -2,7 +2,7 @@
 function __hermes_gateway_at
     set -l place ""
     for word in (commandline -opc)[2..]
-        if contains -- "$place $word" ' run' ' chat' ' status' ' open' ' stop' ' restart' ' reload' ' doctor' ' security' ' security audit' ' hooks' ' hooks list' ' hooks info' ' hooks stats' ' hooks logs' ' hooks new' ' hooks dev' ' hooks check' ' hooks schema' ' hooks test' ' hooks fire' ' hooks enable' ' hooks disable' ' hooks reload' ' hooks reset' ' hooks trust' ' hooks forget' ' hooks deps' ' hooks install' ' hooks update' ' hooks outdated' ' hooks remove' ' hooks freeze' ' hooks sync' ' hooks search' ' hooks index' ' hooks index add' ' hooks index list' ' hooks index remove' ' hooks publish' ' hooks dead-letters' ' hooks dead-letters list' ' hooks dead-letters show' ' hooks dead-letters retry' ' hooks dead-letters prune' ' skills' ' skills list' ' skills install' ' skills update' ' skills remove' ' skills search' ' skills publish' ' events' ' events list' ' events tail' ' events replay' ' setup' ' setup model' ' setup service' ' setup message' ' setup telegram' ' setup discord' ' setup slack' ' service' ' service install' ' service uninstall' ' service status' ' service logs' ' platform' ' platform list' ' platform pause' ' platform resume' ' platform restart' ' platform probe' ' approvals' ' approvals list' ' approvals yes' ' approvals no' ' approvals say' ' pairing' ' pairing list' ' pairing approve' ' pairing invite' ' pairing uninvite' ' pairing revoke' ' people' ' people list' ' people show' ' people export' ' people forget' ' connect' ' disconnect' ' keys' ' keys list' ' keys new' ' keys revoke' ' activity' ' activity list' ' activity export' ' usage' ' send' ' jobs' ' jobs list' ' jobs add' ' jobs show' ' jobs history' ' jobs pause' ' jobs resume' ' jobs run' ' jobs remove' ' cron' ' cron list' ' cron add' ' cron show' ' cron history' ' cron pause' ' cron resume' ' cron run' ' cron remove' ' sessions' ' sessions list' ' sessions show' ' sessions search' ' sessions export' ' sessions stop' ' sessions delete' ' sessions rebuild' ' backup' ' backup create' ' backup verify' ' backup restore' ' migrate' ' upgrade' ' uninstall' ' demo' ' logs' ' config' ' config check' ' config show' ' config path' ' config set' ' config unset' ' config undo' ' config schema' ' completions'
+        if contains -- "$place $word" ' run' ' chat' ' status' ' open' ' stop' ' restart' ' reload' ' doctor' ' security' ' security audit' ' hooks' ' hooks list' ' hooks info' ' hooks stats' ' hooks logs' ' hooks new' ' hooks dev' ' hooks check' ' hooks schema' ' hooks test' ' hooks fire' ' hooks enable' ' hooks disable' ' hooks reload' ' hooks reset' ' hooks trust' ' hooks forget' ' hooks deps' ' hooks install' ' hooks update' ' hooks outdated' ' hooks remove' ' hooks freeze' ' hooks sync' ' hooks search' ' hooks index' ' hooks index add' ' hooks index list' ' hooks index remove' ' hooks publish' ' hooks dead-letters' ' hooks dead-letters list' ' hooks dead-letters show' ' hooks dead-letters retry' ' hooks dead-letters prune' ' skills' ' skills list' ' skills install' ' skills update' ' skills remove' ' skills search' ' skills publish' ' events' ' events list' ' events tail' ' events replay' ' setup' ' setup model' ' setup service' ' setup message' ' setup telegram' ' setup discord' ' setup slack' ' service' ' service install' ' service uninstall' ' service status' ' service logs' ' platform' ' platform list' ' platform pause' ' platform resume' ' platform restart' ' platform probe' ' approvals' ' approvals list' ' approvals yes' ' approvals no' ' approvals say' ' pairing' ' pairing list' ' pairing approve' ' pairing invite' ' pairing uninvite' ' pairing revoke' ' people' ' people list' ' people show' ' people export' ' people forget' ' connect' ' disconnect' ' keys' ' keys list' ' keys new' ' keys revoke' ' activity' ' activity list' ' activity export' ' usage' ' send' ' jobs' ' jobs list' ' jobs add' ' jobs import' ' jobs show' ' jobs history' ' jobs pause' ' jobs resume' ' jobs run' ' jobs remove' ' cron' ' cron list' ' cron add' ' cron import' ' cron show' ' cron history' ' cron pause' ' cron resume' ' cron run' ' cron remove' ' sessions' ' sessions list' ' sessions show' ' sessions search' ' sessions export' ' sessions stop' ' sessions delete' ' sessions rebuild' ' backup' ' backup create' ' backup verify' ' backup restore' ' migrate' ' upgrade' ' uninstall' ' demo' ' logs' ' config' ' config check' ' config show' ' config path' ' config set' ' config unset' ' config undo' ' config schema' ' completions'
             set place "$place $word"
         end
     end
@@ -416,6 +416,7 @@ complete -c hermes-gateway -n '__hermes_gateway_at " send"' -l wait -d "for its 
 complete -c hermes-gateway -n '__hermes_gateway_at " send"' -l json -d "print one object"
 complete -c hermes-gateway -n '__hermes_gateway_at " jobs"' -f -a list -d "which jobs there are, and when each comes"
 complete -c hermes-gateway -n '__hermes_gateway_at " jobs"' -f -a add -d "make one"
+complete -c hermes-gateway -n '__hermes_gateway_at " jobs"' -f -a import -d "make jobs of those of Hermes, paused, once you agree"
 complete -c hermes-gateway -n '__hermes_gateway_at " jobs"' -f -a show -d "one of them, with its text"
 complete -c hermes-gateway -n '__hermes_gateway_at " jobs"' -f -a history -d "what became of each of its times, the newest first"
 complete -c hermes-gateway -n '__hermes_gateway_at " jobs"' -f -a pause -d "stop its times until it is resumed"
@@ -440,6 +441,9 @@ complete -c hermes-gateway -n '__hermes_gateway_at " jobs add"' -l repeatable -d
 complete -c hermes-gateway -n '__hermes_gateway_at " jobs add"' -l ping -d "what is called each time when it went well"
 complete -c hermes-gateway -n '__hermes_gateway_at " jobs add"' -l replace -d "in the place of the job with this name"
 complete -c hermes-gateway -n '__hermes_gateway_at " jobs add"' -l json -d "print one object"
+complete -c hermes-gateway -n '__hermes_gateway_at " jobs import"' -l help -d "show this help message and exit"
+complete -c hermes-gateway -n '__hermes_gateway_at " jobs import"' -l yes -d "do not ask"
+complete -c hermes-gateway -n '__hermes_gateway_at " jobs import"' -l json -d "print one object"
 complete -c hermes-gateway -n '__hermes_gateway_at " jobs show"' -l help -d "show this help message and exit"
 complete -c hermes-gateway -n '__hermes_gateway_at " jobs show"' -l json -d "print one object"
 complete -c hermes-gateway -n '__hermes_gateway_at " jobs history"' -l help -d "show this help message and exit"
@@ -454,6 +458,7 @@ complete -c hermes-gateway -n '__hermes_gateway_at " jobs remove"' -l help -d "s
 complete -c hermes-gateway -n '__hermes_gateway_at " jobs remove"' -l json -d "print one object"
 complete -c hermes-gateway -n '__hermes_gateway_at " cron"' -f -a list -d "which jobs there are, and when each comes"
 complete -c hermes-gateway -n '__hermes_gateway_at " cron"' -f -a add -d "make one"
+complete -c hermes-gateway -n '__hermes_gateway_at " cron"' -f -a import -d "make jobs of those of Hermes, paused, once you agree"
 complete -c hermes-gateway -n '__hermes_gateway_at " cron"' -f -a show -d "one of them, with its text"
 complete -c hermes-gateway -n '__hermes_gateway_at " cron"' -f -a history -d "what became of each of its times, the newest first"
 complete -c hermes-gateway -n '__hermes_gateway_at " cron"' -f -a pause -d "stop its times until it is resumed"
@@ -478,6 +483,9 @@ complete -c hermes-gateway -n '__hermes_gateway_at " cron add"' -l repeatable -d
 complete -c hermes-gateway -n '__hermes_gateway_at " cron add"' -l ping -d "what is called each time when it went well"
 complete -c hermes-gateway -n '__hermes_gateway_at " cron add"' -l replace -d "in the place of the job with this name"
 complete -c hermes-gateway -n '__hermes_gateway_at " cron add"' -l json -d "print one object"
+complete -c hermes-gateway -n '__hermes_gateway_at " cron import"' -l help -d "show this help message and exit"
+complete -c hermes-gateway -n '__hermes_gateway_at " cron import"' -l yes -d "do not ask"
+complete -c hermes-gateway -n '__hermes_gateway_at " cron import"' -l json -d "print one object"
 complete -c hermes-gateway -n '__hermes_gateway_at " cron show"' -l help -d "show this help message and exit"
 complete -c hermes-gateway -n '__hermes_gateway_at " cron show"' -l json -d "print one object"
 complete -c hermes-gateway -n '__hermes_gateway_at " cron history"' -l help -d "show this help message and exit"

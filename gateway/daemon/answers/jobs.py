@@ -88,6 +88,7 @@ async def jobs_add(base: Base, work: Work, turns: Turns, params: JobAddParams) -
         repeatable=params.repeatable,
         model=params.model,
         ping=params.ping,
+        paused=BY_HAND if params.paused else "",
         named=params.to if params.to and places.is_name(params.to) else "",
     )
     await jobs.add(job, replace=params.replace)

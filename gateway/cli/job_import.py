@@ -1,0 +1,58 @@
+"""`hermes-gateway jobs import`: the jobs of Hermes are shown as a whole, and come paused if the person agrees."""
+
+import argparse
+
+from gateway.cli.output import ask_person, print_note, print_text, show_json, show_table
+from gateway.config.home import Home
+from gateway.control.client import call_gateway
+from gateway.errors import GatewayError
+from gateway.jobs.cron_file import CronJob, choose_name, read_cron_jobs
+from gateway.logs.text import to_one_line
+
+PAUSED = "they are paused, since Hermes may still run them; stop them there\nthen: hermes-gateway jobs resume NAME"
+
+
+def take_jobs(args: argparse.Namespace, home: Home) -> int:
+    """Show the jobs of Hermes and, if the person agrees, make them; return 1 if one could not be made."""
+    found = read_cron_jobs(home.hermes_jobs)
+    if not found:
+        print_text(f"no jobs in {home.hermes_jobs}")
+        return 0
+    taken = {one["name"] for one in call_gateway(home.socket, "jobs.list")["jobs"]}
+    named = list[CronJob]()
+    for one in found:
+        name = choose_name(one.params["name"], taken)
+        taken.add(name)
+        named.append(CronJob({**one.params, "name": name}, one.reason, one.left_out))
+    if not args.json:
+        show_jobs(named)
+    coming = [one for one in named if not one.reason]
+    if not coming or not ask_person(f"make {len(coming)} of these {len(named)} jobs, paused?", args.yes):
+        return 0
+    failed = {one.params["name"]: why for one in coming if (why := make_job(home, one))}
+    made = [one.params["name"] for one in coming if one.params["name"] not in failed]
+    if args.json:
+        show_json({"made": made, "failed": failed, "left_out": {one.params["name"]: one.left_out for one in named}})
+    for name, why in failed.items() if not args.json else ():
+        print_note(f"{name} was not made: {to_one_line(why)}")
+    if made and not args.json:
+        print_text(f"made: {', '.join(made)}\n{PAUSED}")
+    return int(bool(failed))
+
+
+def show_jobs(found: list[CronJob]) -> None:
+    given = [one.params for one in found]
+    rows = [(one["name"], one["when"], one.get("to", "-"), one.get("command") or one.get("text")) for one in given]
+    show_table(("job", "when", "to", "what"), rows)
+    for one in found:
+        for words in (*([f"does not come over: {one.reason}"] if one.reason else []), *one.left_out):
+            print_text(f"{one.params['name']}: {to_one_line(words)}")
+
+
+def make_job(home: Home, job: CronJob) -> str:
+    """Make a job, paused; return why that failed, or ""."""
+    try:
+        call_gateway(home.socket, "jobs.add", **job.params, paused=True)
+    except GatewayError as error:
+        return str(error)
+    return ""
