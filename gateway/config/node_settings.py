@@ -48,7 +48,7 @@ class JournalSettings(Struct, frozen=True, kw_only=True):
 
 
 class BackupSettings(Struct, frozen=True, kw_only=True):
-    """Copies of the home that the gateway makes by itself, into `hermes-gateway/backups`; see docs/operating.md."""
+    """Copies of the home that the gateway makes by itself, into `hermes-gateway/backups`; see docs/backups.md."""
 
     every: Annotated[Duration, describe("how often, for instance `1d`; 0: never", ge=0)] = 0.0
     keep: Annotated[int, describe("how many of them are kept; those that you make are no matter", ge=1, le=1000)] = 7
