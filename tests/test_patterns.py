@@ -40,7 +40,7 @@ MADE: Mapping[str, str] = {
     "gateway/adapters/shared/adapter_loading.py": "whether somebody else's pattern of ids is one",
     "gateway/adapters/slack/reader.py": "our own id, at the beginning",
     "gateway/cli/security/people.py": "a network's pattern of its ids, which is among those that are tried here",
-    "gateway/cli/setup/env_file.py": "a pattern of ours, in SetupQuestion",
+    "gateway/cli/setup/question.py": "a pattern of ours, in SetupQuestion",
     "gateway/cli/table.py": "our own name, as plain signs, or a program's, up to the next space",
     "gateway/config/checks.py": "a network's pattern of its ids, which is among those that are tried here",
     "gateway/daemon/part_settings.py": "a network's pattern of its ids, which is among those that are tried here",

@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 from gateway.cli.output import print_note, show_progress
@@ -30,10 +31,17 @@ def restart_gateway(home: Home) -> None:
     Raises NotRunning if none serves the home, or none came back.
     """
     wait_for_end(home, "restart")
-    limit = time.monotonic() + PATIENCE
-    while time.monotonic() < limit:
+    if not wait_until_ready(home, PATIENCE):
+        what = f"the gateway has ended, and is not ready after {PATIENCE:.0f} s"
+        raise NotRunning(f"{what}\nsee why: hermes-gateway logs")
+
+
+def wait_until_ready(home: Home, patience: float, is_running: Callable[[], bool] = lambda: True) -> bool:
+    """Wait until the gateway serves; False: it has ended, or the time is over."""
+    limit = time.monotonic() + patience
+    while is_running() and time.monotonic() < limit:
         with suppress(GatewayError):
-            if call_gateway(home.socket, "status", PATIENCE)["state"] == "ready":
-                return
+            if call_gateway(home.socket, "status", patience)["state"] == "ready":
+                return True
         time.sleep(GLANCE)
-    raise NotRunning(f"the gateway has ended, and is not ready after {PATIENCE:.0f} s\nsee why: hermes-gateway logs")
+    return False

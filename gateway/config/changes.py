@@ -167,6 +167,19 @@ def prepare_settings(
     return SettingChange(", ".join(values), files, tuple(new), tuple(drafts.secrets))
 
 
+def prepare_variables(home: Home, values: Mapping[str, str]) -> SettingChange:
+    """Plan to set these variables of `.env`, where they are or at its end. Raises ChangeError as above."""
+    before = _read_file(home.env)
+    after = before or b""
+    for name, value in values.items():
+        try:
+            after = set_variable(after, name, value)
+        except EditError as error:
+            raise ChangeError(f"{name} {error}") from None
+    lines = tuple(f"{name}=..." for name in values)
+    return SettingChange(", ".join(values), (FileChange(home.env, before, after, lines),))
+
+
 def _set(sources: Sources, key: str, path: KeyPath, text: str) -> None:
     variable, refers = _find_place(sources, path)
     if variable:

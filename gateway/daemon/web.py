@@ -31,6 +31,7 @@ from gateway.web.networks import NetworkReceiver
 from gateway.web.openai.calls import ProgramCalls
 from gateway.web.openai.server import ProgramServer
 from gateway.web.page import PROTECTED, Page
+from gateway.web.page_verbs import PageVerbs
 from gateway.web.port import AnswerRequest, PortError, Router, WebPort, load_certificate
 from gateway.web.probes import Probes, Reason
 from gateway.web.visitors import Visitors
@@ -60,8 +61,9 @@ class GatewayPage:
         events = EventRoom(feed, streams, PROTECTED, verbs["events.tail"].verb.role, storage.activity, chats.find_role)
         rooms = {"chat": chat.answer, "live": events.answer}
         visitors = Visitors(rules, logins, chats.find_role, base.settings.web.identity)
-        page = Page(rules, logins, visitors, verbs, redactor.clean, storage.activity, rooms)
-        page.program = find_program_name(base.current.configuration.environ)
+        program = find_program_name(base.current.configuration.environ)
+        shown = PageVerbs(verbs, redactor.clean)
+        page = Page(rules, logins, visitors, shown, storage.activity, rooms, program)
         self.answer = page.answer
         self.followers = (feed.run, stream.run)
 

@@ -17,8 +17,6 @@ from urllib.parse import unquote
 import msgspec
 
 from gateway.adapters.page.places import OWNER, PLATFORM
-from gateway.control.server import VerbAnswer
-from gateway.installation import PROGRAM
 from gateway.records.activity import CALLER, OWNER_LOGIN, PAGE_PLACE, Activity, Caller
 from gateway.records.records import ActivityRecord, Login
 from gateway.web.chat import read_json
@@ -70,27 +68,29 @@ class LinkCode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Page:
-    """The answers to visitors of the page; `rooms` answer their own paths, by the first word."""
+    """The answers to visitors of the page; `rooms` answer their own paths, by the first word.
 
-    program = PROGRAM  # what people type to call it
+    `program` is what people type to call this program.
+    """
 
     def __init__(
         self,
         rules: HostRules,
         logins: Logins,
         visitors: Visitors,
-        verbs: Mapping[str, VerbAnswer],
-        redact: Callable[[str], str],
+        verbs: PageVerbs,
         activity: Activity,
         rooms: Mapping[str, AnswerVisitor],
+        program: str,
     ) -> None:
         self._rules = rules
         self._logins = logins
         self._visitors = visitors
-        self._verbs = PageVerbs(verbs, redact)
+        self._verbs = verbs
         self._limiter = KeyLimiter()
         self._activity = activity
         self._rooms = rooms
+        self._program = program
 
     async def answer(self, request: HttpRequest, peer: str) -> HttpResponse | HttpStream:
         """Answer a request that the host rules have passed; raises WebRefusal."""
@@ -111,7 +111,7 @@ class Page:
             case ["", "api", "me"]:
                 may = self._verbs.list_allowed(login.role)
                 about = {"person": login.person, "role": login.role, "is_named": visitor.is_named}
-                return answer_verb(msgspec.json.encode({**about, "may": may, "program": self.program}))
+                return answer_verb(msgspec.json.encode({**about, "may": may, "program": self._program}))
             case ["", "api", verb]:
                 return answer_verb(await self._verbs.look(verb, request))
         raise WebRefusal(HTTPStatus.NOT_FOUND, "there is nothing of that name")

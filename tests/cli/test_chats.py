@@ -48,12 +48,8 @@ async def test_setup_tries_the_token_writes_it_and_says_hello(wire: TelegramWire
     assert TOKEN not in done.stdout + done.stderr
     assert [one.chat for one in wire.shown] == [ANN]
     lines = env.read_text().splitlines()
-    assert lines[:3] == ["# mine", "OTHER=1", "LAST=x"]
-    assert set(lines[3:]) == {
-        f"TELEGRAM_BOT_TOKEN={TOKEN}",
-        f"TELEGRAM_ALLOWED_USERS={ANN},{BEN}",
-        f"TELEGRAM_HOME_CHANNEL={ANN}",
-    }
+    assert lines[:4] == ["# mine", "OTHER=1", f"TELEGRAM_HOME_CHANNEL={ANN}", "LAST=x"]
+    assert set(lines[4:]) == {f"TELEGRAM_BOT_TOKEN={TOKEN}", f"TELEGRAM_ALLOWED_USERS={ANN},{BEN}"}
     assert env.stat().st_mode & 0o777 == 0o600
     again = await cli(gateway, "setup", "telegram", "--no-hello")
     assert "has all of it already" in again.stdout

@@ -268,7 +268,7 @@ async def test_a_network_is_asked_about_its_token_at_once_and_says_hello(
             person.sees("@gate_bot")
             person.answers("who may speak", f"{ANN}\r")
             person.answers("the chat for reports", "maybe\r")
-            person.answers("what was given does not look like one", "\x7f" * 5 + f"{ANN}\r")
+            person.answers("it does not look like one", "\x7f" * 5 + f"{ANN}\r")
             person.answers("is this you?", "\r")
             person.sees("said hello in the home channel")
             return person.leaves()

@@ -1,8 +1,7 @@
 """`hermes-gateway setup`: all steps in one conversation, or one step.
 
 The steps are the model, a chat network, the service, and the bot's first message. Each one works by flags too, for use
-without a terminal. Input is tested before anything is written, and secrets are written to `.env` alone, by adding
-lines.
+without a terminal. Input is tested before anything is written, and secrets are written to `.env` alone.
 """
 
 import argparse

@@ -12,9 +12,8 @@ from functools import partial
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.model_probe import MAX_NAMES_SHOWN, ask_model, fetch_model_names, probe_models, show_loading
 from gateway.cli.output import apply_style, print_note, print_text
-from gateway.cli.setup.env_file import check_value, find_fault
 from gateway.cli.setup.network import write_variables
-from gateway.cli.setup.question import ask_choice, ask_line, can_ask
+from gateway.cli.setup.question import ask_choice, ask_line, can_ask, check_value, find_fault
 from gateway.cli.setup.running import apply_changes
 from gateway.config.fields import HTTP_PATTERN, Secret
 from gateway.config.hermes_model import find_hermes_model

@@ -20,9 +20,10 @@ from gateway.adapters.shared.network_routes import network_url_of
 from gateway.agent.toolbox.shell_sandbox import ShellSandbox
 from gateway.cli import CommandParser
 from gateway.cli.output import apply_style, print_lines, print_note, print_text
-from gateway.cli.setup.env_file import add_variables, check_value, find_fault
-from gateway.cli.setup.question import ask_line, ask_yes, can_ask
+from gateway.cli.setup.question import ask_line, ask_yes, can_ask, check_value, find_fault
 from gateway.cli.setup.running import apply_changes
+from gateway.config.change_writer import check_files, write_change
+from gateway.config.changes import prepare_variables
 from gateway.config.environment import read_environment
 from gateway.config.hermes_model import find_hermes_model
 from gateway.config.home import Home, get_process_environment
@@ -339,7 +340,11 @@ def write_variables(home: Home, changed: Mapping[str, str]) -> None:
     if not changed:
         print_text(f"{home.env} has all of it already")
         return
-    add_variables(home.env, changed)
+    change = prepare_variables(home, {name: value.replace(" ", "") for name, value in changed.items()})
+    check_files(change)
+    if home.env.exists():
+        home.env.chmod(0o600)  # it gets secrets
+    write_change(home, change)
     print_lines(f"written to {home.env}: {', '.join(changed)}", "")
 
 

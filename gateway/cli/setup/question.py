@@ -3,6 +3,7 @@
 A person who leaves a question by Ctrl-C or Ctrl-D causes the editor's exception: KeyboardInterrupt or EOFError.
 """
 
+import re
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -17,6 +18,7 @@ from prompt_toolkit.validation import ValidationError, Validator
 from gateway.cli.output import apply_style, escape_text, fold_for
 from gateway.cli.table import fold_text
 
+FORBIDDEN_CHARACTERS = re.compile(r"""[\s'"\\#$`]|[^\x21-\x7e]""")
 # The editor reports a fault in the last row of the terminal, however far that is from the question.
 NO_TOOLBAR = Style([("validation-toolbar", "noreverse bg:default hidden")])
 
@@ -30,6 +32,21 @@ class AnswerCheck(Validator):
     def validate(self, document: Document) -> None:
         if why := self._find_fault(document.text.strip()):
             raise ValidationError(len(document.text), why)
+
+
+def check_value(value: str, pattern: str) -> str:
+    """Return the fault of a value that is about to be written, or ""."""
+    if re.fullmatch(pattern, value) is None:
+        return "does not look like one"
+    return "has characters that no such value has" if FORBIDDEN_CHARACTERS.search(value.replace(" ", "")) else ""
+
+
+def find_fault(text: str, pattern: str, *, is_needed: bool, example: str = "") -> str:
+    """Return the fault of an answer, with an example of a right one, or ""."""
+    if not text:
+        return "it is needed" if is_needed else ""
+    looks = f"; a right one: {example}" if example else ""
+    return f"it {wrong}{looks}" if (wrong := check_value(text, pattern)) else ""
 
 
 def can_ask() -> bool:

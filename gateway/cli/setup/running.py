@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -15,7 +14,6 @@ from gateway.control.client import PATIENCE, call_gateway
 from gateway.errors import NotRunning
 
 START_PATIENCE = 60.0  # seconds for a gateway that was started here to answer
-WATCH_PAUSE = 0.2
 HERE = "\nThe gateway runs in this terminal, until Ctrl-C. In another one: hermes-gateway chat"
 
 
@@ -56,7 +54,7 @@ def use_gateway(home: Home, act: Callable[[], int]) -> int:
     if service := find_service(home, get_process_environment(), 0):
         with show_progress("the service to start"):
             service.start()
-            is_ready = wait_until_served(home, service.is_running)
+            is_ready = restart.wait_until_ready(home, START_PATIENCE, service.is_running)
         if not is_ready:
             raise NotRunning("the service does not answer\nsee why: hermes-gateway service logs")
         return act()
@@ -70,20 +68,9 @@ def run_gateway(home: Home, act: Callable[[], int]) -> int:
     command = [sys.executable, "-P", "-m", "gateway.cli", "--home", str(home.root), "run"]
     gateway = subprocess.Popen(command)
     with suppress(KeyboardInterrupt):
-        if wait_until_served(home, lambda: gateway.poll() is None):
+        if restart.wait_until_ready(home, START_PATIENCE, lambda: gateway.poll() is None):
             act()
             print_text(HERE)
     while True:
         with suppress(KeyboardInterrupt):
             return gateway.wait()
-
-
-def wait_until_served(home: Home, is_running: Callable[[], bool]) -> bool:
-    """Wait until the gateway is ready; False: it has ended or does not answer, and has said why."""
-    limit = time.monotonic() + START_PATIENCE
-    while is_running() and time.monotonic() < limit:
-        with suppress(NotRunning):
-            if call_gateway(home.socket, "status", PATIENCE)["state"] == "ready":
-                return True
-        time.sleep(WATCH_PAUSE)
-    return False
