@@ -71,6 +71,7 @@ def test_activity_log_writes_a_line_for_what_happens(gateway: GatewayProcess) ->
     assert lines[2]["response"] == "sunny"
 
 
+@pytest.mark.row("HRM-25")
 def test_command_usage_counts(gateway: GatewayProcess) -> None:
     start_with(gateway, "command-usage")
     for command in ("/status", "/help", "/status"):
@@ -80,6 +81,7 @@ def test_command_usage_counts(gateway: GatewayProcess) -> None:
     gateway.until(lambda: counts.exists() and json.loads(counts.read_text()) == expected)
 
 
+@pytest.mark.row("HRM-24")
 def test_long_task_alert_speaks_up_once_in_the_chat(gateway: GatewayProcess) -> None:
     steps = [tool("calculate", expression=f"{number} + 1") for number in range(4)]
     gateway.add_hook("ear", {"HOOK.yaml": "events: [message:sent]\n", "handler.py": EAR})
@@ -98,6 +100,7 @@ def heard(gateway: GatewayProcess) -> str:
     return log.read_text() if log.exists() else ""
 
 
+@pytest.mark.row("HRM-26")
 def test_session_webhook_tells_another_service_and_tries_again(gateway: GatewayProcess) -> None:
     with inbox(fails=1) as (url, letters):
         gateway.home.root.mkdir(mode=0o700)

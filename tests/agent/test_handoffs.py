@@ -46,8 +46,21 @@ async def test_a_sub_agent_is_called_like_a_tool_and_sees_its_task_alone(stage, 
     assert result.usage.calls == 3
 
 
-@pytest.mark.row("STR-59")
 @pytest.mark.row("EDG-36")
+async def test_a_hook_has_what_is_of_the_run_at_hand_and_has_it_again_after_a_nested_run(stage, family):
+    seen = []
+
+    @stage.on("llm:before")
+    def note(event):
+        event.turn["calls"] = event.turn.get("calls", 0) + 1
+        seen.append((event["agent"], event["messages"][0]["content"], event["hop"], event.turn["calls"]))
+
+    await stage.play(family(delegating(), "It is two."), "what is 1 + 1?")
+    asked, task = "what is 1 + 1?", "Add one and one."
+    assert seen == [("main", asked, 0, 1), ("helper", task, 0, 2), ("main", asked, 1, 3)]
+
+
+@pytest.mark.row("STR-59")
 async def test_its_run_is_told_between_the_events_of_the_handoff_with_its_own_name(stage, family):
     await stage.play(family(delegating(), "It is two."))
     told = [(name, fields["agent"]) for name, fields in stage.fired if name in ("agent:start", "agent:end")]

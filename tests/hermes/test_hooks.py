@@ -28,6 +28,7 @@ def talk(seen: Seen) -> None:
         seen.gateway.say(text)
 
 
+@pytest.mark.row("HRM-4", "HRM-7", "HRM-8", "HRM-11", "HRM-13", "HRM-14")
 @pytest.mark.parametrize("name", KEYS)
 def test_every_event_has_the_keys_that_hermes_gives_it_and_no_others(seen: Seen, name: str) -> None:
     assert seen.event(name).keys() == set(KEYS[name].split())
@@ -46,6 +47,7 @@ def test_message_and_response_are_cut_at_500_and_whole_beside(seen: Seen) -> Non
     assert whole == [1205, 1200, 1205, True, True, "nothing", False]
 
 
+@pytest.mark.row("HRM-12")
 def test_a_step_tells_names_results_and_arguments(seen: Seen) -> None:
     step = seen.event("agent:step")
     (tool,) = step["tools"]
@@ -58,17 +60,20 @@ def test_a_turn_that_fails_ends_with_agent_end_too(seen: Seen) -> None:
     assert seen.event("agent:end", message="fail")["response"]
 
 
+@pytest.mark.row("HRM-14")
 def test_an_alias_tells_the_commands_own_name_and_what_was_typed(seen: Seen) -> None:
     told = seen.event("command:new")
     assert (told["command"], told["raw_command"], told["args"], told["raw_args"]) == ("new", "reset", "", "")
 
 
+@pytest.mark.row("HRM-9", "HRM-10")
 def test_the_session_ends_and_begins_anew(seen: Seen) -> None:
     first = seen.events("session:start", platform="terminal")[0]["session_id"]
     assert seen.event("session:end")["session_key"] == seen.event("session:reset")["session_key"]
     assert seen.event("agent:start", message="please send")["session_id"] != first
 
 
+@pytest.mark.row("HRM-3", "HRM-5", "HRM-6")
 @pytest.mark.parametrize(
     ("hook", "seen_first"),
     [

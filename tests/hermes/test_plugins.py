@@ -149,6 +149,7 @@ KEYS = {
 }
 
 
+@pytest.mark.row("HRM-29", "HRM-33", "HRM-34", "HRM-40")
 @pytest.mark.parametrize("name", KEYS)
 def test_a_hook_gets_the_arguments_that_hermes_gives_it(told: dict[str, list[dict[str, Any]]], name: str) -> None:
     assert told[name][0].keys() >= {*KEYS[name].split(), "telemetry_schema_version"}
@@ -173,6 +174,7 @@ def test_every_name_of_hermes_is_in_the_table_or_has_a_reason_and_the_page_shows
         assert f"| `{name}` | {why} |" in page
 
 
+@pytest.mark.row("HRM-35", "HRM-42")
 def test_a_turn_is_told_with_its_history_and_results(told: dict[str, list[dict[str, Any]]]) -> None:
     first, second = told["pre_llm_call"][:2]
     assert (first["user_message"], first["is_first_turn"], second["is_first_turn"]) == ("hello", True, False)
@@ -193,6 +195,7 @@ def test_a_failing_model_and_a_refused_tool_are_told_as_such(told: dict[str, lis
     assert told["subagent_stop"][0]["child_status"] == "completed"
 
 
+@pytest.mark.row("HRM-41")
 def test_a_new_session_is_told_with_the_old_one(told: dict[str, list[dict[str, Any]]]) -> None:
     (over,), (reset,) = told["on_session_finalize"], told["on_session_reset"]
     assert (over["reason"], over["old_session_id"]) == ("new_session", told["pre_llm_call"][0]["session_id"])
@@ -355,6 +358,7 @@ def test_an_approval_for_good_covers_its_rule_in_every_session(gateway: GatewayP
     gateway.until(lambda: gateway.say("keep ruled", "other")["reply"] == "blue")
 
 
+@pytest.mark.row("HRM-36", "HRM-37", "HRM-38", "HRM-39")
 def test_context_joins_the_persons_message_and_is_not_stored(
     gateway: GatewayProcess, told: dict[str, list[dict[str, Any]]]
 ) -> None:
@@ -384,12 +388,14 @@ def test_a_message_is_skipped_or_rewritten(gateway: GatewayProcess) -> None:
     assert gateway.say("rewrite me", "gate")["reply"] == "a blue hello"
 
 
+@pytest.mark.row("HRM-31")
 def test_a_failing_callback_takes_nothing_from_the_others(gateway: GatewayProcess) -> None:
     gateway.say("hello", "ill")
     assert "a failing observer" in (gateway.home.hook_logs / "plugin:changes.log").read_text()
     assert plugins(gateway)["changes"]["state"] == "loaded"
 
 
+@pytest.mark.row("HRM-30")
 def test_callbacks_get_only_what_they_declare_and_may_run_loops_of_their_own(gateway: GatewayProcess) -> None:
     gateway.say("hello", "narrow")
     seen = lines(gateway.home.root / "seen-narrow.jsonl")

@@ -17,6 +17,7 @@ def matches(pattern: str, name: str) -> bool:
     return bool(exact or globs)
 
 
+@pytest.mark.row("HRM-15")
 @pytest.mark.row("STR-10")
 @pytest.mark.parametrize(
     ("pattern", "name", "does"),

@@ -57,6 +57,7 @@ async def carry_out(wire: DiscordWire, gateway: GatewayProcess, log: Path, **opt
     """Start the gateway; return the ledger's line of the run, and the results of its tools."""
     command = f"cat {shlex.quote(str(log))}; touch {shlex.quote(str(log.parent / 'made'))}"
     calls = (
+        {"name": "shell", "args": {"command": "hermes cron list"}},
         {"name": "send_message", "args": {"to": "discord:#general", "text": SAID}},
         {"name": "read_file", "args": {"path": str(log)}},
         {"name": "write_file", "args": {"path": str(log), "content": "gone"}},
@@ -79,15 +80,16 @@ def list_runs(gateway: GatewayProcess) -> list[str]:
     return list(gateway.call("hooks.info", {"name": "boot-md"})["kept"].get("runs", []))
 
 
+@pytest.mark.row("HRM-18", "HRM-19", "HRM-20")
 async def test_what_the_owner_granted_is_done_without_a_question(
     wire: DiscordWire, gateway: GatewayProcess, log: Path
 ) -> None:
-    run, (sent, read, written, shell) = await carry_out(
+    run, (listed, sent, read, written, shell) = await carry_out(
         wire, gateway, log, may=["discord:#general"], read=[str(log.parent)]
     )
     (said,) = [one for one in wire.shown if one.text == SAID]
     assert said.chat == GROUP
-    assert (sent, read) == ("It is being sent.", FIRST)
+    assert (listed, sent, read) == ("No jobs.", "It is being sent.", FIRST)
     assert "can be read here, and not written" in written
     assert shell.startswith(FIRST)
     assert list(log.parent.iterdir()) == [log]
@@ -110,7 +112,7 @@ async def test_what_the_owner_granted_is_done_without_a_question(
 async def test_without_that_each_place_names_the_line_to_add(
     wire: DiscordWire, gateway: GatewayProcess, log: Path
 ) -> None:
-    run, (sent, read, *_) = await carry_out(wire, gateway, log)
+    run, (_, sent, read, *_) = await carry_out(wire, gateway, log)
     assert sent != "It is being sent."
     line = json.dumps({"may": ["discord:#general"], "read": [str(log)]})
     line = f"Add to config.yaml: hooks: {{boot-md: {{options: {line}}}}}"

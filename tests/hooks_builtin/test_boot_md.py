@@ -44,6 +44,7 @@ def wait(gateway: GatewayProcess, count: int) -> list[str]:
     return runs(gateway)
 
 
+@pytest.mark.row("HRM-16", "HRM-17")
 def test_the_agent_carries_it_out_in_a_session_of_its_own_and_the_answer_goes_where_it_should(
     gateway: GatewayProcess,
 ) -> None:
@@ -74,6 +75,7 @@ def test_without_a_home_channel_the_answer_is_kept_and_the_remedy_said(gateway: 
     assert "home_channel in config.yaml: All disks are fine." in run
 
 
+@pytest.mark.row("HRM-22")
 @pytest.mark.parametrize("said", ["*no_reply*", "All fine. [SILENT]", "[silent]\nnothing to tell"])
 def test_an_answer_of_silence_is_told_nobody(gateway: GatewayProcess, said: str) -> None:
     prepare(gateway, {"user": "boot.md", "answers": [{"text": said}]}, deliver="terminal:ops")
@@ -147,6 +149,7 @@ def test_a_stop_in_the_middle_is_made_up_for_like_a_crash(gateway: GatewayProces
     gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
 
 
+@pytest.mark.row("HRM-21")
 def test_a_model_that_hangs_delays_neither_readiness_nor_the_stop(gateway: GatewayProcess) -> None:
     prepare(gateway, HANGS)
     gateway.start()
@@ -194,6 +197,7 @@ def test_two_gateways_of_one_home_carry_it_out_once(gateway: GatewayProcess) -> 
     assert len(runs(gateway)) == 1
 
 
+@pytest.mark.row("HRM-23")
 def test_nothing_happens_without_the_file_or_with_a_blank_one(gateway: GatewayProcess) -> None:
     prepare(gateway, boot="  \n\n")
     gateway.start()

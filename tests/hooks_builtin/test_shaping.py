@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,9 @@ import pytest
 from gateway.agent import tool
 from gateway.agent.toolbox.memory import FileMemory, digest_of_owner
 from gateway.messages.transcript import Entry
+from gateway.testing import GatewayProcess
+
+FOR_SMALL = ("loop-detector", "echoed-payload", "schema-retry")
 
 
 def calling(name, id_="c", **args):
@@ -145,8 +149,20 @@ async def test_other_errors_are_not_explained_away(stage, enable):
 
 
 @pytest.mark.row("EDG-64")
+@pytest.mark.process
+def test_one_line_of_the_configuration_switches_on_all_for_small_models(tmp_path: Path) -> None:
+    with GatewayProcess(tmp_path / "home") as gateway:
+        gateway.script(settings=f"hooks: {{enabled: {list(FOR_SMALL)}}}\n")
+        gateway.start()
+        gateway.until(lambda: list_states(gateway) == {"loaded"})
+
+
+def list_states(gateway: GatewayProcess) -> set[str]:
+    return {one["state"] for one in gateway.call("hooks.list")["hooks"] if one["name"] in FOR_SMALL}
+
+
 async def test_the_three_for_small_models_work_side_by_side(stage, enable, weather_tool):
-    for name in ("loop-detector", "echoed-payload", "schema-retry"):
+    for name in FOR_SMALL:
         await enable(name)
     turns = [calling("weather", f"w{n}", town="Rome") for n in range(2)]
     result = await stage.play(stage.agent(*turns, '{"ok": true}', tools=[weather_tool]))

@@ -184,6 +184,7 @@ async def test_a_guard_that_is_being_started_is_waited_for(home: Home) -> None:
         assert outcome.text == "by it"
 
 
+@pytest.mark.row("HRM-1", "HRM-2", "HRM-27")
 @pytest.mark.row("T27")
 async def test_an_observer_that_hangs_or_dies_delays_nobody(yard: Yard) -> None:
     yard.plant("hangs", "events: ['my:*']\n", "import time\ndef handle(e, c): time.sleep(3600)\n")
