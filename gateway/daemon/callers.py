@@ -7,21 +7,28 @@ the daemon (`own_process.py`), so the gateway never mistakes it for a person at 
 
 import os
 import socket
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from gateway.control.callers import find_ancestors, find_user
 from gateway.control.server import Judge, JudgeCaller
 from gateway.daemon.verb_table import VERBS
 from gateway.hooks.folders.folder_hooks import FolderHooks
 from gateway.hooks.places.sources import HookVersion
-from gateway.records.activity import HOOK_PLACE, TERMINAL_PLACE, Caller
+from gateway.records.activity import DESK_PLACE, HOOK_PLACE, TERMINAL_PLACE, Caller
+
+FindProgram: TypeAlias = Callable[[Sequence[int]], str]
+"""Returns the program on the desk from which these processes descend; "" if they descend from none."""
 
 
-def build_caller_check(hooks: FolderHooks) -> JudgeCaller:
-    return partial(find_caller, hooks, os.getpid())
+def build_caller_check(hooks: FolderHooks, find_program: FindProgram) -> JudgeCaller:
+    return partial(find_caller, hooks, find_program, os.getpid())
 
 
-def find_caller(hooks: FolderHooks, daemon: int, connection: socket.socket) -> tuple[Caller, Judge]:
+def find_caller(
+    hooks: FolderHooks, find_program: FindProgram, daemon: int, connection: socket.socket
+) -> tuple[Caller, Judge]:
     """Return the caller, and a function that returns why the caller may not use a verb ("" for an allowed verb).
 
     Every caller of the socket has the owner's role; the row of a verb names the hooks that may use it (`authors`).
@@ -30,6 +37,8 @@ def find_caller(hooks: FolderHooks, daemon: int, connection: socket.socket) -> t
         CallerEnded: the caller has ended, or cannot be examined.
     """
     ancestors = find_ancestors(connection)
+    if program := find_program(ancestors):
+        return Caller(program, DESK_PLACE, "owner"), partial(refuse_program, program)
     if daemon not in ancestors[1:]:
         return Caller(find_user(connection), TERMINAL_PLACE, "owner"), refuse_nothing
     hook = hooks.find_by_process(ancestors[: ancestors.index(daemon)])
@@ -42,6 +51,10 @@ def describe_caller(hook: HookVersion | None) -> str:
 
 def refuse_nothing(_verb: str) -> str:
     return ""
+
+
+def refuse_program(program: str, verb: str) -> str:
+    return f"{program} asks this gateway before it runs a tool, so what it starts may not ask for `{verb}`"
 
 
 def refuse_verb(hook: HookVersion | None, verb: str) -> str:

@@ -1,6 +1,7 @@
 """The desk socket: programs of this machine ask here before they run a tool. The first caller loads the room."""
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -12,6 +13,7 @@ from gateway.daemon.groups.storage import Storage
 from gateway.daemon.groups.turns import Turns
 from gateway.late_imports import load_modules
 from gateway.threads import run_in_thread
+from gateway.worker.process_tree import read_process
 
 ROOM = "gateway.desk.room"
 
@@ -23,7 +25,8 @@ class DeskSocket:
 
     def __init__(self, base: Base, storage: Storage, turns: Turns) -> None:
         self._base, self._storage, self._turns = base, storage, turns
-        self._questions: Any = None
+        self._desk: Any = None
+        self.programs: dict[tuple[int, int], str] = {}  # those that asked, by their processes and when these began
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         path = self._base.home.desk_socket
@@ -39,8 +42,8 @@ class DeskSocket:
         try:
             async with stream:
                 [room] = await run_in_thread(load_modules, ROOM)
-                self._questions = self._questions or self._build(room)
-                await room.answer_caller(self._questions, stream)
+                self._desk = self._desk or self._build(room)
+                await room.answer_caller(self._desk, stream, self.programs)
         except* (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
             log.debug("a caller left the desk socket in the middle of an answer")
         except* Exception:  # one caller's fault: the others stay connected
@@ -49,4 +52,11 @@ class DeskSocket:
     def _build(self, room: Any) -> Any:
         base, turns = self._base, self._turns
         parts, proposals = (base.engine, turns.outbox, self._storage.activity, base.tasks), turns.proposals
-        return room.DeskQuestions(*parts, proposals.list_owners, proposals.describe_person, lambda: base.settings.desk)
+        people = proposals.list_owners, proposals.describe_person
+        questions = room.DeskQuestions(*parts, *people, lambda: base.settings.desk)
+        return room.Desk(questions, base.registry, base.home.root)
+
+    def find_program(self, ancestors: Sequence[int]) -> str:
+        """Return the connected program from which these processes descend; "" if they do from none."""
+        found = (read_process(pid) for pid in ancestors) if self.programs else ()
+        return next((name for one in found if one and (name := self.programs.get((one.pid, one.started)))), "")

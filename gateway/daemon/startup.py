@@ -16,6 +16,7 @@ from gateway.config.home import Home
 from gateway.config.loading import Configuration
 from gateway.control.server import ControlServer, JudgeCaller, VerbAnswer
 from gateway.daemon.alerts import send_alert
+from gateway.daemon.callers import FindProgram
 from gateway.daemon.cluster_table import find_files, open_journal
 from gateway.daemon.control_verbs import FindPart
 from gateway.daemon.desk import DeskSocket
@@ -78,7 +79,7 @@ OUTBOX_DRAIN_SECONDS = 3.0  # for pending replies, after the turns have had thei
 REACH = 30.0  # seconds in which an approval request must reach a person
 
 BuildVerbs: TypeAlias = Callable[[FindPart], Mapping[str, VerbAnswer]]
-BuildCallerCheck: TypeAlias = Callable[[FolderHooks], JudgeCaller]
+BuildCallerCheck: TypeAlias = Callable[[FolderHooks, FindProgram], JudgeCaller]
 
 
 @asynccontextmanager
@@ -139,11 +140,12 @@ async def open_gateway_on(
         await groups.bind(load_tool_servers)()
         await open_turns_consumer(engine)
         async with groups.bind(run_hooks)():
-            judge = caller_check(groups.hooks.folder_hooks) if caller_check else None
+            desk = groups.bind(DeskSocket)()
+            judge = caller_check(groups.hooks.folder_hooks, desk.find_program) if caller_check else None
             refused = partial(write_refusal, groups.storage.activity)
             control = ControlServer(home.socket, build_verbs(groups.find), base.redactor.clean, judge, refused)
             run.web = groups.bind(GatewayWeb)(groups.bind, control.verbs) if has_port(base, presence) else None
-            for part in (Part("facts", facts.run), *build_parts(groups, control)):
+            for part in (Part("facts", facts.run), *build_parts(groups, control, desk)):
                 run.start(part, tasks)
                 await part.wait_first_try()  # a part that fails starts again later, and the others go on
             begin_platforms(base, run, presence, groups.networks)
@@ -298,7 +300,7 @@ def build_callers(base: Base, hooks: Hooks) -> Iterator[Part]:
         yield Part("ping", partial(run_ping, url, base.current.configuration.environ))
 
 
-def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
+def build_parts(gateway: Gateway, control: ControlServer, desk: DeskSocket) -> Iterator[Part]:
     """Yield the parts that the node's roles need, except the chat networks, in the order of the start."""
     base, people, storage, turns = gateway.base, gateway.people, gateway.storage, gateway.turns
     approvers = turns.context.places.find_approvers(REACH)
@@ -314,7 +316,7 @@ def build_parts(gateway: Gateway, control: ControlServer) -> Iterator[Part]:
         ("proposals", turns.proposals.run),
         ("quiet chats", people.heard.run),
         ("names", people.names.run),
-        ("desk", gateway.bind(DeskSocket)().serve),
+        ("desk", desk.serve),
     ):
         yield Part(name, run)
     yield Part("journal alerts", networks.journal_alerts.run)

@@ -8,11 +8,14 @@ from typing import Any
 import msgspec
 
 from gateway.desk.programs import Program
+from gateway.events import Question
 from gateway.events.asked_calls import make_asked_call
 from gateway.logs.signs import show_signs
 from gateway.messages.message import LiteralText
 from gateway.questions.text import show_call
 from gateway.worker.json_decoder import JsonDecoder
+
+PLATFORM = "desk"
 
 
 class ProgramEvent(msgspec.Struct, frozen=True):
@@ -23,17 +26,22 @@ class ProgramEvent(msgspec.Struct, frozen=True):
     cwd: str = ""
     tool_name: str = ""
     tool_input: dict[str, Any] = {}
+    tool_response: Any = None
+    source: str = ""  # of a change of settings
+    file_path: str = ""
 
 
 decode_event = JsonDecoder[ProgramEvent](ProgramEvent).decode
 
 
 class DeskCall(msgspec.Struct, frozen=True):
-    """An event of a program. `asker` names the process that waits for the answer."""
+    """An event of a program. `asker` is the process that waits for the answer; `person` owns the machine."""
 
     program: Program
     given: ProgramEvent
     asker: str
+    person: str
+    is_attended: bool
 
     @property
     def digest(self) -> str:
@@ -44,20 +52,64 @@ class DeskCall(msgspec.Struct, frozen=True):
 
     @property
     def id(self) -> str:
-        """The id of its question: the process that asked once finds it again, and no other process does."""
+        """The id of the call: the process that asked once has it again, and no other process has."""
         return hashlib.sha256(f"{self.digest} {self.asker}".encode()).hexdigest()[:12]
 
-    def show(self) -> tuple[LiteralText, ...]:
-        """Return the whole call as an owner's chat shows it."""
-        given, machine = self.given, socket.gethostname()
-        return (
-            LiteralText(f"{self.program.title} asks, before it runs a tool:", show_signs(given.tool_name)),
-            *show_call(make_asked_call("", given.tool_name, given.tool_input)),
-            LiteralText("In the folder:", show_signs(f"{given.cwd} ({machine})")),
-        )
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The fields of all events about it."""
+        given = self.given
+        own = {"program": self.program.name, "tool": given.tool_name, "args": given.tool_input, "folder": given.cwd}
+        return {
+            "platform": PLATFORM,
+            "user_id": self.person,
+            "person": f"{PLATFORM}:{self.person}",
+            "role": "owner",
+            "scope": "owner",
+            "chat_id": given.cwd,
+            "chat_type": "dm",
+            "session_id": given.session_id,
+            "agent": self.program.name,
+            "turn_id": self.id,
+            "call_id": self.id,
+            "hop": 0,
+            "desk": own,
+        }
+
+    @property
+    def can_ask(self) -> bool:
+        """True if the program's own dialog appears where a person sits: others run what they get `ask` for."""
+        return self.is_attended and self.program.name == "claude"
+
+    def resolve(self) -> dict[str, Any]:
+        """Return the tool and its arguments under our names."""
+        tool, args = self.program.tools.resolve_call(self.given.tool_name, self.given.tool_input)
+        return {"tool": tool, "args": args}
 
     def is_ended_by(self, later: "DeskCall") -> bool:
         """Return True if this later event shows that this call needs no answer any more."""
         if (later.program, later.given.session_id) != (self.program, self.given.session_id):
             return False
         return later.given.tool_name == "" or later.digest == self.digest
+
+
+class DeskQuestion(msgspec.Struct, frozen=True):
+    """A question about a call: the program's own, or those of hooks (`asked`), which one answer settles."""
+
+    call: DeskCall
+    asked: tuple[Question, ...] = ()
+
+    @property
+    def id(self) -> str:
+        told = "\0".join([self.call.id, *(one.id for one in self.asked)])
+        return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+    def show(self) -> tuple[LiteralText, ...]:
+        """Return the whole call as an owner's chat shows it, and the words of the hooks."""
+        call, given = self.call, self.call.given
+        return (
+            LiteralText(f"{call.program.title} asks, before it runs a tool:", show_signs(given.tool_name)),
+            *show_call(make_asked_call("", given.tool_name, given.tool_input)),
+            LiteralText("In the folder:", show_signs(f"{given.cwd} ({socket.gethostname()})")),
+            *(LiteralText("Asked by the hook:", show_signs(f"{one.hook}: {one.prompt}")) for one in self.asked),
+        )

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gateway.config.desk_settings import DeskSettings
-from gateway.desk.call import DeskCall
+from gateway.desk.call import DeskCall, DeskQuestion
 from gateway.engine.interface import Engine
 from gateway.errors import Conflict
 from gateway.messages.message import Address
@@ -59,24 +59,24 @@ class DeskQuestions(msgspec.Struct, frozen=True):
     list_owners: Callable[[], Sequence[Address]]
     describe_person: Callable[[str], str]
     read_settings: Callable[[], DeskSettings]
-    waiting: dict[str, DeskCall] = {}
+    waiting: dict[str, DeskCall] = {}  # by the keys of their questions
 
     @property
     def journal(self) -> ProposalJournal:
         return ProposalJournal(self.engine)
 
-    async def ask(self, call: DeskCall) -> DeskAnswer:
+    async def ask(self, question: DeskQuestion) -> DeskAnswer:
         """Put the question, unless it is put already, and wait for its end."""
-        shown, owners = call.show(), self.list_owners()
+        call, shown, owners = question.call, question.show(), self.list_owners()
         if sum(len(one.text) for one in shown) > MOST_SHOWN:
             return DeskAnswer("late")
-        key = f"desk:{call.id}"
+        key = f"desk:{question.id}"
         tail = await self.engine.tail(subject_of(key))
         seq, kept = await self.journal.read(key)
         if kept is None:
-            now, mark = time.time(), question_token_of(call.id, call.digest)
+            now, mark = time.time(), question_token_of(question.id, call.digest)
             kept = Proposal(
-                id=call.id,
+                id=question.id,
                 kind="desk",
                 name=call.given.tool_name,
                 by=key,
@@ -93,24 +93,27 @@ class DeskQuestions(msgspec.Struct, frozen=True):
             await self.journal.write(kept, seq)
             await send_proposal(self.outbox, kept, owners)
         self.waiting[key] = call
-        try:
-            with anyio.move_on_after(max(kept.until - time.time(), 0)):
-                while (await self._read(key)).proposal.state == "open":
-                    await anext(tail)
-        finally:
-            self.waiting.pop(key, None)
+        with anyio.move_on_after(max(kept.until - time.time(), 0)):
+            while (await self._read(key)).proposal.state == "open":
+                await anext(tail)
+        del self.waiting[key]
         return await self._conclude(key)
 
-    async def withdraw(self, call: DeskCall, why: str = GONE) -> None:
-        """Withdraw the question about this call, if it is open."""
-        seq, kept = await self.journal.read(f"desk:{call.id}")
-        if kept and kept.state == "open":
-            await self._end(KeptProposal(seq, kept), "withdrawn", why)
+    async def withdraw(self, call: DeskCall) -> None:
+        """Withdraw the questions about this call, whose caller has left."""
+        for key in [key for key, one in self.waiting.items() if one is call]:
+            del self.waiting[key]
+            await self._withdraw(key, GONE)
 
     async def end(self, later: DeskCall) -> None:
         """Withdraw what was answered at the desk, as this later event shows."""
-        for call in [one for one in self.waiting.values() if one.is_ended_by(later)]:
-            await self.withdraw(call, AT_THE_DESK)
+        for key in [key for key, one in self.waiting.items() if one.is_ended_by(later)]:
+            await self._withdraw(key, AT_THE_DESK)
+
+    async def _withdraw(self, key: str, why: str) -> None:
+        found = await self._read(key)
+        if found.proposal.state == "open":
+            await self._end(found, "withdrawn", why)
 
     async def _read(self, key: str) -> KeptProposal:
         seq, kept = await self.journal.read(key)

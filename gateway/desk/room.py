@@ -6,31 +6,27 @@ they came. It gets a line (an exit code and a length) and a text. A caller that 
 
 import logging
 import socket
-from typing import NamedTuple
+from pathlib import Path
 
 import anyio
 import anyio.abc
 
+from gateway.control.callers import find_user
 from gateway.desk.call import DeskCall, decode_event
-from gateway.desk.programs import PROGRAMS, make_permission_answer
-from gateway.desk.questions import DeskQuestions
+from gateway.desk.decision import Answer
+from gateway.desk.decision import Desk as Desk
+from gateway.desk.programs import PROGRAMS
+from gateway.desk.questions import DeskQuestions as DeskQuestions
+from gateway.desk.settings_file import MARK
 from gateway.worker import kernel
-from gateway.worker.process_tree import read_process
+from gateway.worker.process_tree import ProcessInfo, find_ancestors, read_process
 
 LONGEST_HEAD = 200
 LONGEST_BODY = 8_000_000
+SHELLS = (b"sh", b"bash", b"dash", b"zsh", b"ksh")
 UNREADABLE = "hermes-gateway cannot read this call"
-REFUSED = "An owner refused this in a chat. Go on without it, or ask them."
-NOBODY = "No owner allowed this in time. Go on without it."
 
 log = logging.getLogger(__name__)
-
-
-class Answer(NamedTuple):
-    """The exit code of the program's command, and its text. Empty: as if nothing were connected."""
-
-    code: int = 0
-    text: str = ""
 
 
 class DeskCaller:
@@ -42,14 +38,14 @@ class DeskCaller:
         self._data = bytearray()
         self.has_left = False
 
-    def identify(self) -> str:
-        """Return the process at the other end by its number and its start: no other process ever has both."""
+    @property
+    def process(self) -> ProcessInfo | None:
+        """The process at the other end; by its number and its start it differs from any other."""
         peer = kernel.find_peer(self._socket)
-        process = read_process(peer[0]) if peer else None
-        return f"{process.pid}/{process.started}" if process else f"unknown {id(self)}"
+        return read_process(peer[0]) if peer else None
 
-    async def read(self) -> tuple[str, str, bytes]:
-        """Return the program, its event and the bytes that it sent.
+    async def read_call(self) -> DeskCall:
+        """Return the call.
 
         Raises:
             ValueError: the caller speaks another language, or sends too much.
@@ -58,13 +54,16 @@ class DeskCaller:
             if len(self._data) > LONGEST_HEAD:
                 raise ValueError("no first line")
             await self._receive()
-        program, event, _attended, length = self._data[:end].decode().split(" ")
-        if int(length) > LONGEST_BODY:
-            raise ValueError(f"{length} bytes are too much")
+        name, _, attended, length = self._data[:end].decode().split(" ")
+        if int(length) > LONGEST_BODY or name not in PROGRAMS:
+            raise ValueError(f"{name}, {length} bytes")
         del self._data[: end + 1]
         while len(self._data) < int(length):
             await self._receive()
-        return program, event, bytes(self._data)
+        process = self.process
+        asker = f"{process.pid}/{process.started}" if process else f"unknown {id(self)}"
+        event = decode_event(self._data)
+        return DeskCall(PROGRAMS[name], event, asker, find_user(self._socket), is_attended=attended == "1")
 
     async def answer(self, answer: Answer) -> None:
         text = answer.text.encode()
@@ -83,46 +82,36 @@ class DeskCaller:
         self._data += await self._stream.receive()
 
 
-async def answer_caller(questions: DeskQuestions, stream: anyio.abc.SocketStream) -> None:
-    """Answer one caller."""
+async def answer_caller(desk: Desk, stream: anyio.abc.SocketStream, programs: dict[tuple[int, int], str]) -> None:
+    """Answer one caller; `programs` receives the process of the program that started it."""
     caller = DeskCaller(stream)
     try:
-        program, _, body = await caller.read()
-        call = DeskCall(PROGRAMS[program], decode_event(body), caller.identify())
-    except (ValueError, KeyError) as error:
+        call = await caller.read_call()
+    except ValueError as error:
         log.warning("desk: a call cannot be read: %s", error)
         await caller.answer(Answer(2, UNREADABLE))
         return
+    if program := find_program(caller.process):
+        programs[program.pid, program.started] = call.program.title
     answer = Answer()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(caller.wait_until_left, tasks.cancel_scope)
-        answer = await find_answer(questions, call)
+        answer = await desk.find_answer(call)
         tasks.cancel_scope.cancel()
     if caller.has_left:
-        await questions.withdraw(call)
+        await desk.questions.withdraw(call)
     else:
         await caller.answer(answer)
 
 
-async def find_answer(questions: DeskQuestions, call: DeskCall) -> Answer:
-    """Return what the program gets: nothing, unless a person or a rule has decided."""
-    if call.given.hook_event_name in call.program.ends:
-        await questions.end(call)
-    elif call.given.hook_event_name == call.program.question:
-        return await ask_owner(questions, call)
-    return Answer()
-
-
-async def ask_owner(questions: DeskQuestions, call: DeskCall) -> Answer:
-    """Put the program's own question to the owners."""
-    answered = await questions.ask(call)
-    match answered.outcome:
-        case "done":
-            return Answer(0, make_permission_answer(is_allowed=True))
-        case "refused":
-            return Answer(0, make_permission_answer(is_allowed=False, reason=REFUSED))
-        case "withdrawn":
-            return Answer()
-    if questions.read_settings().unanswered == "deny":
-        return Answer(0, make_permission_answer(is_allowed=False, reason=NOBODY))
-    return Answer()
+def find_program(asker: ProcessInfo | None) -> ProcessInfo | None:
+    """Return the process that started the command: its parent, or the parent of the shell between them."""
+    for pid in find_ancestors(asker.pid) if asker else ():
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes()
+        except OSError:
+            return None
+        name, _, rest = words.partition(b"\0")
+        if not (name.rpartition(b"/")[2] in SHELLS and MARK.encode() in rest):
+            return read_process(pid)
+    return None

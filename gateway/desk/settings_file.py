@@ -58,14 +58,25 @@ def disconnect(program: Program, path: Path) -> SettingsFile:
     return SettingsFile(path, before, _write(kept), ())
 
 
+def has_own_line(program: Program, path: Path) -> bool:
+    """Return True if our line before a tool is in the file."""
+    try:
+        _, kept = _read(path)
+    except ConfigError:
+        return False
+    return any(f" {program.before} " in command for command in _list_commands(kept, program))
+
+
 def make_entries(program: Program, socket: Path, settings: DeskSettings) -> dict[str, dict[str, Any]]:
     """Return our entry for each event."""
-    asked = {"timeout": int(settings.wait + MARGIN)}
+    asked: dict[str, Any] = {"timeout": int(settings.wait + MARGIN)}
     told = {"timeout": int(TOLD_SECONDS), "async": True}
-    limits = {program.question: asked} | dict.fromkeys(sorted(program.ends), told)
+    limits = {program.before: asked | {"onFailure": "block"}, program.question: asked, program.guard: asked}
+    limits |= dict.fromkeys(sorted(program.ends), told)
     return {
         event: {"type": "command", "command": make_command(program, event, socket, settings), **limit}
         for event, limit in limits.items()
+        if event
     }
 
 

@@ -38,6 +38,7 @@ class Caller(NamedTuple):
 
 
 HOOK_PLACE = "control socket"  # of processes that the gateway has started itself
+DESK_PLACE = "desk"  # of what a connected program has started
 TERMINAL_PLACE = "terminal"  # of a person at the control socket
 PAGE_PLACE = "page "  # begins the place of a person on the page
 OWNER_LOGIN = "login "  # begins the name of a person with the owner's login there

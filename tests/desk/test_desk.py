@@ -36,6 +36,15 @@ def make_event(name: str, **fields: Any) -> str:
     return json.dumps(json.loads(CALL) | {"hook_event_name": name} | fields)
 
 
+# Runs the command as a program does; what it is told to end, ends its command.
+PROGRAM = """
+import signal, subprocess, sys
+command = subprocess.Popen(["sh", "-c", "exec " + sys.argv[1]])
+signal.signal(signal.SIGTERM, lambda *_: command.kill())
+sys.exit(command.wait())
+"""
+
+
 class Desk:
     """A gateway with an owner on a network, and the settings of Claude Code in a home of its own."""
 
@@ -43,6 +52,7 @@ class Desk:
         self.gateway, self.wire, self.home = gateway, wire, home
         gateway.environ["HOME"] = str(home)
         self.file = home / ".claude" / "settings.json"
+        self.seen: set[str] = set()
 
     async def connect(self) -> None:
         done = await to_thread.run_sync(self.gateway.cli, "connect", "claude", "--yes")
@@ -57,7 +67,7 @@ class Desk:
         [entry] = group["hooks"]
         environ = {"HOME": str(self.home), "PATH": os.defpath, "CLAUDE_CODE_SESSION_ATTENDED": "1"} | environ
         pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        asker = subprocess.Popen(["sh", "-c", f"exec {entry['command']}"], text=True, env=environ, **pipes)
+        asker = subprocess.Popen([sys.executable, "-c", PROGRAM, entry["command"]], text=True, env=environ, **pipes)
         assert asker.stdin
         asker.stdin.write(text)
         asker.stdin.close()
@@ -70,7 +80,10 @@ class Desk:
         return asker.returncode, out, err
 
     async def question(self) -> Shown:
-        found: Shown = await until(lambda: next(iter(self.list_open()), None), "the question", 20)
+        """The next one: an earlier one may still have its buttons for a moment."""
+        is_new = lambda: next((one for one in self.list_open() if one.id not in self.seen), None)  # noqa: E731
+        found: Shown = await until(is_new, "the question", 20)
+        self.seen.add(found.id)
         return found
 
     def list_open(self) -> list[Shown]:
@@ -201,6 +214,134 @@ async def test_connect_leaves_what_is_there_as_it_is(desk: Desk) -> None:
     assert "already" in (await to_thread.run_sync(desk.gateway.cli, "connect", "claude", "--yes")).stdout
     gone = await to_thread.run_sync(desk.gateway.cli, "disconnect", "claude", "--yes")
     assert (gone.returncode, json.loads(desk.file.read_text())) == (0, theirs)
+
+
+GUARD = """
+def handle(event_type, context):
+    tool, args = context["tool"], context["args"]
+    if context["desk"]["program"] != "claude" or context["platform"] != "desk":
+        return {"decision": "deny", "reason": "not of a desk"}
+    if tool == "shell" and "rm" in args["command"]:
+        return {"decision": "deny", "reason": "nothing is removed here"}
+    if tool == "shell" and "push" in args["command"] and not context.ask("May it push?"):
+        return {"decision": "deny", "reason": "no push"}
+    if tool == "write_file":
+        context["args"] = args | {"content": "changed"}
+"""
+HEARS = """
+def handle(event_type, context):
+    print(event_type, context["tool"], context["result"]["stdout"])
+"""
+
+
+def make_call(tool: str = "Bash", event: str = "PreToolUse", **args: str) -> str:
+    return make_event(event, tool_name=tool, tool_input=args, tool_use_id="toolu_1")
+
+
+async def add_hook(desk: Desk, name: str, manifest: str, handler: str) -> None:
+    desk.gateway.add_hook(name, {"HOOK.yaml": manifest, "handler.py": handler})
+    is_loaded = lambda: desk.gateway.call("hooks.info", {"name": name})["state"] == "loaded"  # noqa: E731
+    await to_thread.run_sync(desk.gateway.until, lambda: name in str(desk.gateway.call("hooks.list")) and is_loaded())
+
+
+async def test_hooks_decide_about_a_call_of_the_desk(desk: Desk) -> None:
+    assert await desk.ask(make_call(command="rm -r x")) == (0, "", "")  # nothing is connected to it yet
+    await add_hook(desk, "guard", "intercepts: [tool:before]\n", GUARD)
+    assert await desk.ask(make_call(command="ls")) == (0, "", "")
+    code, out, err = await desk.ask(make_call(command="rm -r x"))
+    assert (code, out, "nothing is removed here" in err) == (2, "", True)
+    code, out, err = await desk.ask(make_call("Write", file_path="/tmp/x", content="theirs"))
+    assert (code, out, '"file_path": "/tmp/x", "content": "changed"' in err) == (2, "", True)
+    assert await desk.ask(make_call("Write", file_path="/tmp/x", content="changed")) == (0, "", "")
+    asked = desk.ask(make_call(command="git push"))
+    shown = await desk.question()
+    assert "guard: May it push?" in shown.text
+    await desk.wire.press(shown, "Yes", by=ANN)
+    assert json.loads((await asked)[1])["hookSpecificOutput"]["permissionDecision"] == "allow"
+    asked = desk.ask(make_call(command="git push"))
+    await desk.wire.press(await desk.question(), "No", by=ANN)
+    assert (await asked)[0] == 2
+
+
+async def test_a_hook_hears_what_a_tool_gave(desk: Desk) -> None:
+    await add_hook(desk, "hears", "events: [tool:after]\n", HEARS)
+    given = {"tool_response": {"stdout": "hello-from-tool"}}
+    told = json.dumps(json.loads(make_call(event="PostToolUse", command="echo hello")) | given)
+    assert await desk.ask(told) == (0, "", "")
+    log = desk.gateway.home.hook_logs
+    await until(lambda: "tool:after shell hello-from-tool" in "".join(one.read_text() for one in log.iterdir()))
+
+
+async def test_a_question_of_a_hook_without_an_answer_is_asked_at_the_desk_or_denied(desk: Desk) -> None:
+    desk.gateway.configure(desk.gateway.home.config.read_text() + "desk: {wait: 1s}\n")
+    await to_thread.run_sync(desk.gateway.cli, "reload")
+    await add_hook(desk, "guard", "intercepts: [tool:before]\n", GUARD)
+    call = make_call(command="git push")
+    assert json.loads((await desk.ask(call))[1])["hookSpecificOutput"]["permissionDecision"] == "ask"
+    assert (await desk.ask(call, CLAUDE_CODE_SESSION_ATTENDED="0"))[0] == 2
+    await to_thread.run_sync(desk.gateway.kill)
+    assert json.loads((await desk.ask(call))[1])["hookSpecificOutput"]["permissionDecision"] == "ask"
+    assert (await desk.ask(call, CLAUDE_CODE_SESSION_ATTENDED="0"))[0] == 2
+
+
+# Asks first, as a program does, and then tries to approve itself; its answers go to the standard output.
+GUARDED = """
+import json, socket, subprocess, sys
+command, path, tries = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+subprocess.run(["sh", "-c", f"exec {command}"], input=sys.argv[4].encode(), check=True)
+for verb, params in tries.items():
+    with socket.socket(socket.AF_UNIX) as one:
+        one.connect(path)
+        one.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": verb, "params": params}).encode() + b"\\n")
+        print(verb, "error" in (answer := json.loads(one.makefile().readline())), answer)
+"""
+TRIES: dict[str, dict[str, Any]] = {
+    "approvals.list": {},
+    "approvals.answer": {"id": "x", "allowed": True},
+    "questions.answer": {"id": "x", "text": "yes"},
+    "hooks.disable": {"name": "guard"},
+    "chat.say": {"text": "/approve"},
+    "web.open": {},
+    "keys.create": {"name": "mine", "role": "operator", "agent": ""},
+    "stop": {},
+}
+
+
+async def test_a_connected_program_cannot_approve_itself(desk: Desk) -> None:
+    [group] = json.loads(desk.file.read_text())["hooks"]["PreToolUse"]
+    words = [group["hooks"][0]["command"], str(desk.gateway.home.socket), json.dumps(TRIES), make_call(command="ls")]
+    tried = await to_thread.run_sync(
+        lambda: subprocess.run([sys.executable, "-c", GUARDED, *words], capture_output=True, text=True, check=True)
+    )
+    rows = tried.stdout.splitlines()
+    assert len(rows) == len(TRIES)
+    assert [row for row in rows if "asks this gateway before it runs a tool" not in row] == []
+    assert desk.gateway.call("status")["state"] == "ready"
+
+
+async def test_what_names_the_gateway_is_asked_whatever_hooks_say(desk: Desk) -> None:
+    for args in ({"command": "hermes-gateway approvals yes x"}, {"file_path": str(desk.gateway.home.config)}):
+        asked = desk.ask(make_call("Bash" if "command" in args else "Edit", **args))
+        await desk.wire.press(await desk.question(), "No", by=ANN)
+        assert (await asked)[0] == 2
+
+
+async def test_lines_of_ours_stay_in_effect_when_the_settings_lose_them(desk: Desk) -> None:
+    change = make_event("ConfigChange", source="user_settings", file_path=str(desk.file))
+    [group] = json.loads(desk.file.read_text())["hooks"]["ConfigChange"]
+    words = [sys.executable, "-c", PROGRAM, group["hooks"][0]["command"]]
+    found = []
+    for text in (desk.file.read_text(), "{}", "{"):
+        desk.file.write_text(text)
+        run = lambda: subprocess.run(words, input=change, capture_output=True, text=True)  # noqa: E731
+        found.append((await to_thread.run_sync(run)).stdout)
+    assert [text[:20] for text in found] == ["", '{"decision": "block"', '{"decision": "block"']
+
+
+def test_a_gateway_to_which_nothing_is_connected_loads_none_of_this() -> None:
+    words = "import sys, gateway.daemon.process; print([one for one in sys.modules if 'gateway.desk' in one])"
+    found = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
 
 
 def test_the_command_imports_next_to_nothing(tmp_path: Path) -> None:
