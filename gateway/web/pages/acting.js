@@ -10,12 +10,14 @@ const places = new Map()  // by key: the question, success or failure there
 export const forgetActions = () => places.clear()
 export const saidAt = key => places.get(key)?.text
 
+const drawSaid = ({ busy, failed, text = '' } = {}) => el('span', { role: 'status', className: failed ? 'bad-text' : 'soft', tabIndex: -1, 'data-key': 'said' }, busy ? 'a moment …' : text)
+
 // `choices`: each {label, verb, params} and, if wanted, `said` (makes the text of success from the answer), `sure` (the
 // question before an action that cannot be undone), `kind` (a class) and `sign` (seen in place of the label). Actions
 // that this login may not do are left out.
 export function actions(key, wished) {
   const choices = wished.filter(one => may(one.verb))
-  const { sure = null, busy = false, failed = false, text = '' } = places.get(key) ?? {}
+  const { sure = null, busy = false } = places.get(key) ?? {}
   const asked = choices.find(one => one.label === sure)
   const button = (label, onclick, kind = '', sign = '') => {
     const properties = { type: 'button', onclick, className: `btn ${kind}`.trim(), 'aria-disabled': String(busy), 'data-key': label }
@@ -24,8 +26,7 @@ export function actions(key, wished) {
   const buttons = asked
     ? [button('Cancel', () => set(key, choices, {})), button(asked.label, () => press(key, choices, asked), 'no')]
     : choices.map(one => button(one.label, () => (one.sure ? set(key, choices, { sure: one.label, text: one.sure }) : press(key, choices, one)), one.kind, one.sign))
-  const said = el('span', { role: 'status', className: failed ? 'bad-text' : 'soft', tabIndex: -1, 'data-key': 'said' }, busy ? 'a moment …' : text)
-  return noteState(key, el('div.act', { 'data-key': `act ${key}` }, said, ...buttons), () => actions(key, wished))
+  return noteState(key, el('div.act', { 'data-key': `act ${key}` }, drawSaid(places.get(key)), ...buttons), () => actions(key, wished))
 }
 
 // A room is drawn a while after it was made, and an action may have happened meanwhile.
@@ -88,9 +89,9 @@ export async function perform(key, verb, params, said, told) {
 // A form with fields, whose values are sent with the action; they stay in the form until the action succeeds.
 export function actionForm(key, label, verb, fields, makeParams, said) {
   if (!may(verb)) return ''
-  const { failed = false, text = '', busy = false } = places.get(key) ?? {}
+  const { busy = false } = places.get(key) ?? {}
   const form = el('form.act', { 'data-key': `act ${key}` },
-    el('span', { role: 'status', className: failed ? 'bad-text' : 'soft', tabIndex: -1, 'data-key': 'said' }, busy ? 'a moment …' : text),
+    drawSaid(places.get(key)),
     ...fields, el('button.btn', { 'data-key': label, 'aria-disabled': String(busy) }, label))
   form.onsubmit = async event => {
     event.preventDefault()

@@ -18,7 +18,7 @@ const KINDS = { dm: 'direct chat' }
 // A call of a program has its own session, whose name means nothing.
 const placeOf = one => {
   const [kind, ...place] = one.session_key.split(':').slice(3)
-  return [KINDS[kind] ?? kind, ...(kind === 'call' ? place.slice(0, 1) : place)].join(' · ')
+  return [KINDS[kind] ?? kind, ...(kind === 'call' ? place.slice(0, 1) : place.filter(part => part !== one.user_id))].join(' · ')
 }
 export const called = one => one.title || one.first_words || placeOf(one) || one.session_id
 const personOf = (one, names) => names?.[`${one.platform}:${one.user_id}`]?.name || one.user_id

@@ -1,7 +1,7 @@
 // Events as they happen: the newest first, in words where a sentence is known, with their fields; a pause, and filters by
 // name, hook or session.
 
-import { clockOf, el, head, panel, plain, seconds } from './dom.js'
+import { el, head, panel, plain, seconds, timeOf } from './dom.js'
 import { listen } from './live.js'
 import { mark } from './signs.js'
 
@@ -73,7 +73,7 @@ function drawEvent(message) {
   const time = new Date(fields.time * 1000)
   const summary = el('summary', { title: event },
     mark(kind, ''), el('span', el('b', { dir: 'auto' }, subject), ' ', el('i', words, ' ', plain(about).slice(0, 120))),
-    el('time', { dateTime: time.toISOString() }, clockOf(time)))
+    el('time', { dateTime: time.toISOString() }, timeOf(time)))
   const details = el('details', summary)
   details.addEventListener('toggle', () => {
     if (details.open && details.childElementCount === 1) details.append(el('pre', { tabIndex: 0, textContent: `${event}\n${JSON.stringify(fields, null, 1)}` }))

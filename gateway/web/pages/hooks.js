@@ -138,7 +138,7 @@ function drawCurve(hook, day) {
   const [calls, fails] = day?.of(hook.name) ?? [null, null]
   return panel(['Calls', el('small', times)], calls
     ? pad(plot({ height: 96, end: day.end, bars: calls, fails, label: `${sumOf(calls)} calls over 24 hours, ${sumOf(fails)} failed` }))
-    : el('p.pad.soft', hook.calls ? 'It is not among the ten hooks that were called most in 24 hours.' : 'Nothing here.'))
+    : el('p.pad.soft', hook.calls ? 'Not among the ten hooks called most in 24 hours.' : 'Nothing here.'))
 }
 
 function drawMay(hook) {

@@ -17,10 +17,8 @@ const MOST = 48  // moments on one side of a strip
 const RUNS = 30
 const DENSE = 12
 const MARKS = { ran: 'ok', failed: 'bad', missed: 'miss', skipped: 'off', running: 'run' }
-const keyOf = one => `${one.maker}/${one.name}`
+export const keyOf = one => `${one.maker}/${one.name}`
 const dueOf = row => row.due ?? row.from
-
-export const linkTo = one => roomOf('jobs', keyOf(one))
 
 // `every 2 hours`, `weekdays at 9:00`; a timetable of another form stands as it was written.
 const DAYS = { '* *': 'daily', '* 1-5': 'weekdays', '* 0,6': 'weekends', '* 6,0': 'weekends' }
@@ -61,7 +59,7 @@ function drawNext(jobs) {
 function drawTable(jobs) {
   const heads = [column('Job'), column(drawHours(), 'stripe'), column('Last', 'off-phone'), column('Next', 'next'), column('', 'num')]
   return table(heads, jobs.map(one => [
-    named(mark(markOf(one)), one.name, whenOf(one), linkTo(one)), drawStrip(one),
+    named(mark(markOf(one)), one.name, whenOf(one), roomOf('jobs', keyOf(one))), drawStrip(one),
     el('div', el('p', ...(one.last ? [timeOf(new Date(dueOf(one.last) * 1000)), one.last.state === 'ran' ? '' : `, ${saidOf(one.last)}`] : ['–'])), el('p.sub', placeOf(one))), nextOf(one), drawSteering(one),
   ]), 'No jobs yet: texts that the agent gets at their times.')
 }
@@ -123,7 +121,7 @@ function drawOne(one, rows) {
     panel([`History of ${one.name}`, el('small', `last ${counted(rows.length, 'run')}`)],
       ...(rows.length ? [pad(el('div.beats', { role: 'img', 'aria-label': counts.map(([, words]) => words).join(', ') }, ...rows.map(row => beat(row.state)).reverse()),
         el('ul.key', ...counts.map(([state, words]) => el('li', beat(state), words))))] : []),
-      table(heads, shown, 'None of its moments has come.')),
+      table(heads, shown, 'None has come yet.')),
     panel(one.name, pad(stack(...drawTrouble(one), drawFacts(one), el('p.soft.small', 'It pauses after 5 failures in a row.')))))]
 }
 

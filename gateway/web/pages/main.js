@@ -139,15 +139,17 @@ function seek() {
 }
 
 async function findNames() {
-  const to = address => () => { location.hash = address }
+  const listed = (room, all, show) => all.map(one => {
+    const [name, more, id] = show(one)
+    return { group: ALL[room].title, name, more, sign: room, act: () => { location.hash = roomOf(room, id) } }
+  })
   const [{ people = [] }, { hooks: found }, { jobs: planned }, { sessions }] = await Promise.all([
     may('people.list') ? ask('people.list', { limit: 500 }) : {}, ask('hooks.list', { limit: 500 }), ask('jobs.list'), ask('sessions.list', { limit: 200 }),
   ])
   return [
-    ...people.map(one => ({ group: 'People', name: one.name || one.person, sign: 'people', more: one.role, act: to(roomOf('people', one.person)) })),
-    ...found.map(one => ({ group: 'Hooks', name: one.label, sign: 'hooks', more: one.description, act: to(roomOf('hooks', one.name)) })),
-    ...planned.map(one => ({ group: 'Jobs', name: one.name, sign: 'jobs', more: jobs.whenOf(one), act: to(jobs.linkTo(one)) })),
-    ...(may('sessions.show') ? sessions.map(one => ({ group: 'Conversations', name: conversations.called(one), sign: 'conversations', more: one.platform, act: to(roomOf('conversations', one.session_id)) })) : []),
+    ...listed('people', people, one => [one.name || one.person, one.role, one.person]), ...listed('hooks', found, one => [one.label, one.description, one.name]),
+    ...listed('jobs', planned, one => [one.name, jobs.whenOf(one), jobs.keyOf(one)]),
+    ...listed('conversations', may('sessions.show') ? sessions : [], one => [conversations.called(one), one.platform, one.session_id]),
   ]
 }
 

@@ -45,13 +45,14 @@ export async function show(_rest, asked, found) {
       facts: [`Up for ${lasting(Date.now() / 1000 - status.since)}`, status.model, networksOf(platforms), owed(status)],
       acts: [el('a.btn', { href: freshAddress() }, icon('chat'), 'New chat')],
     }),
-    ...[needs ?? steps].flat(), ...drawNotices(status.notices),
+    ...[needs ?? steps].flat(),
     ...(day ? [drawDay(day, usage)] : []),
     el('ul.chips', { 'aria-label': 'Networks' }, ...drawChips(platforms, day)),
     columns('c543',
       panel(['Recent conversations', el('a.far', { href: '#conversations' }, 'All')], el('div.list', ...sessions.map(one => drawTalk(one, names, open)))),
       panel(['Hooks today', el('a.far', { href: '#hooks' }, `All ${count}`)], el('div.list', ...hooks.filter(one => one.state !== 'disabled').map(hook => drawHook(hook, day)))),
-      panel(['Live', el('small', 'as it happens'), el('a.far', { href: '#live' }, 'Open')], drawTail(40))))
+      panel(['Live', el('small', 'as it happens'), el('a.far', { href: '#live' }, 'Open')], drawTail(40))),
+    ...drawNotices(status.notices))
 }
 
 const networksOf = platforms => {
@@ -68,8 +69,11 @@ const drawPaused = (one, waiting) => need(mark('paused'), `${one.name} is paused
   [el('p', waiting ? `${counted(waiting, 'answer')} waiting to be sent.` : 'Nothing is read there.')],
   [actions(`paused ${one.name}`, [steer('Resume', 'resume', one.name)])], { 'data-key': `paused ${one.name}` })
 
-const drawNotices = notices => (notices?.length
-  ? [panel('Good to know', el('ul.pad', ...notices.map(text => el('li', text))))] : [])
+// Requests for access stand above.
+function drawNotices(notices = []) {
+  const shown = notices.filter(text => !(may('pairing.list') && text.endsWith('pairing list')))
+  return shown.length ? [panel('Good to know', el('ul.pad', ...shown.map(text => el('li', text))))] : []
+}
 
 const DAY = 86400
 const isFirstDay = (status, sessions) => sessions.length < LATEST && sessions.every(one => Date.now() / 1000 - one.began < DAY) && Date.now() / 1000 - status.since < DAY
