@@ -225,9 +225,9 @@ class PluginDialect(HermesDialect):
             "key": _key_of(manifest, place, self.config.path.parent / "plugins"),
             "path": str(folder),
             "source": "user",
-            "guards": self.widen(manifest).guards,
-            "callbacks": manifest.noted.get(CALLBACKS, ()),
-            "patches": manifest.noted.get(PATCHES, ()),
+            "guards": self.widen(manifest).reading.guards,
+            "callbacks": manifest.reading.noted.get(CALLBACKS, ()),
+            "patches": manifest.reading.noted.get(PATCHES, ()),
         }
 
     def check_contents(self, contents: PluginContents) -> Iterator[str]:
@@ -240,7 +240,7 @@ class PluginDialect(HermesDialect):
         return add_open_registrations(manifest, known, last)
 
     def describe_doubt(self, manifest: Manifest) -> str:
-        place, *_ = manifest.noted.get(HIDDEN, ("",))
+        place, *_ = manifest.reading.noted.get(HIDDEN, ("",))
         return f"what it registers at {place} is known only when it runs" if place else ""
 
     def complete(self, manifest: Manifest, loaded: LoadedHandlers) -> Manifest:
@@ -289,7 +289,7 @@ def is_for_plugins(event: Event) -> bool:
 
 def _find_former(manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
     former = find_former_packages(manifest.folder, manifest.entry, files)
-    return msgspec.structs.replace(manifest, former=former)
+    return manifest.add_reading(former=former)
 
 
 def infer_hermes_manifest(manifest: Manifest, files: Mapping[str, bytes], *, is_owner: bool = True) -> Manifest:
@@ -305,9 +305,10 @@ def infer_hermes_manifest(manifest: Manifest, files: Mapping[str, bytes], *, is_
         manifest,
         env=tuple(dict.fromkeys((*manifest.env, *env))),
         uses=tuple(dict.fromkeys((*manifest.uses, *uses))),
-        found=tuple(name for name in (*env, *uses) if name not in (*manifest.env, *manifest.uses)),
         events=tuple(name for name in manifest.events if name not in commands),
         intercepts=(*manifest.intercepts, *(name for name in commands if name not in manifest.intercepts)),
+    ).add_reading(
+        found=tuple(name for name in (*env, *uses) if name not in (*manifest.env, *manifest.uses)),
         noted=make_patch_notes([patch.name for patch in patched.patches], acts=bool(patched.acts or commands)),
     )
 
@@ -329,9 +330,9 @@ def _find_patches(manifest: Manifest, files: Mapping[str, bytes]) -> PatchReport
 
 
 def _check_source(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Finding]:
-    names = manifest.noted.get(PATCHES, ())
+    names = manifest.reading.noted.get(PATCHES, ())
     found = _find_patches(manifest, files).patches if names else ()
-    if found and IDLE in manifest.noted:
+    if found and IDLE in manifest.reading.noted:
         remedy = "what it changes in Hermes is not here; switch it off, or use an event that does the same"
         yield Finding(found[0].place, f"without effect: {describe_patches(names)}", remedy, "warning")
         return
@@ -370,7 +371,7 @@ def _check_answers(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[F
 def _check_imports(manifest: Manifest, folder: Path, files: Mapping[str, bytes]) -> Iterator[Finding]:
     """Yield the unsupported imports, unless the whole hook is without effect."""
     if not why_idle(manifest):
-        reached = find_unsupported_imports(folder, manifest.entry, files, manifest.noted.get(PATCHES, ()))
+        reached = find_unsupported_imports(folder, manifest.entry, files, manifest.reading.noted.get(PATCHES, ()))
         yield from (reach.finding for reach in reached)
 
 

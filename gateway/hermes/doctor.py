@@ -195,7 +195,7 @@ def _check_folder(
     imported = describe_missing_imports(folder, absent, places)
     further = (need for need in needs if not any(line.endswith(need) for line in imported))
     lacking = [*imported, *further]
-    patches = manifest.noted.get(PATCHES, ())
+    patches = manifest.reading.noted.get(PATCHES, ())
     reached = list(find_unsupported_imports(folder.path, manifest.entry, files, patches))
     fails = any(one.is_fatal for one in absent) or any(
         reach.verdict == "missing" and not reach.is_caught for reach in reached

@@ -122,9 +122,9 @@ def make_patch_notes(names: Collection[str], *, acts: bool) -> dict[str, tuple[s
 
 def why_idle(manifest: Manifest, patches: Sequence[str] = (), remarks: Iterable[str] = ()) -> str:
     """Say why the hook has no effect here; "" if it acts. `patches` and `remarks` are those of the running hook."""
-    if IDLE not in manifest.noted:
+    if IDLE not in manifest.reading.noted:
         return ""
-    found = manifest.noted.get(PATCHES) or patches
+    found = manifest.reading.noted.get(PATCHES) or patches
     return describe_patches(found) if found else "; ".join(remarks)
 
 

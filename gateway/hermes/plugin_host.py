@@ -184,7 +184,7 @@ def is_same_tool(tool: str, name: str) -> bool:
 
 def _notes_of(hook: FolderHook) -> Mapping[str, Sequence[str]]:
     """Return what the plugin's dialect has noted of its source."""
-    return hook.latest.manifest.noted if hook.latest and hook.latest.manifest else {}
+    return hook.latest.manifest.reading.noted if hook.latest and hook.latest.manifest else {}
 
 
 def _may_override(version: HookVersion | None) -> bool:

@@ -22,6 +22,7 @@ from gateway.hooks.manifests.manifest import (
     MAX_MANIFEST_BYTES,
     Manifest,
     ParsedManifest,
+    Reading,
     check_reach,
     label_of,
 )
@@ -67,7 +68,7 @@ def read_plugin_manifest(folder: Path) -> ParsedManifest:
         description=get_text(root, "description"),
         version=get_text(root, "version"),
         requires=ManifestRequires(python=_words_of(root.get("pip_dependencies"))),
-        noted={"kinds": (get_text(root, "kind").lower(),)},
+        reading=Reading(noted={"kinds": (get_text(root, "kind").lower(),)}),
         env=(*_words_of(root.get("requires_env")), *_words_of(root.get("optional_env"))),
         uses=PLUGIN_RIGHTS,
         entry=PLUGIN_ENTRY_FILE,
@@ -153,14 +154,12 @@ def infer_plugin_manifest(manifest: Manifest, sources: Mapping[str, bytes]) -> M
     declared = b"\n".join(source for name, source in sources.items() if name in PLUGIN_MANIFEST_FILES)
     guards = [*find_guards(declared, code), *around]
     # Hermes's networks and models register by computed names; they guard nothing unless they name a guard.
-    is_open = not {*manifest.noted.get("kinds", ())}.difference(SUPPORTED_KINDS) or bool(guards)
+    is_open = not {*manifest.reading.noted.get("kinds", ())}.difference(SUPPORTED_KINDS) or bool(guards)
     hides = [row for row in _GUARDS if seen.place and is_open and (not seen.is_name or can_guard(code, row.name))]
     hidden = {HIDDEN: (str(seen.place), *(row.name for row in hides))} if hides else {}
     found = tuple(name for name in env if name not in manifest.env)
     patched = find_patches(manifest.folder, sources, manifest.entry)
-    return msgspec.structs.replace(
-        _subscribe(manifest, rows, guards),
-        env=tuple(env),
+    return msgspec.structs.replace(_subscribe(manifest, rows, guards), env=tuple(env)).add_reading(
         found=found,
         noted={
             CALLBACKS: tuple(sorted({*seen.names, *(row.name for row in rows if seen.place)})),
@@ -183,27 +182,26 @@ def _subscribe(manifest: Manifest, rows: Iterable[HermesHook], guards: Sequence[
         manifest,
         events=tuple(observes),
         intercepts=tuple(sorted(decides)),
-        guards=tuple(guarded),
-        rewords=any(row.rewords for row in rows),
-    )
+    ).add_reading(guards=tuple(guarded), rewords=any(row.rewords for row in rows))
 
 
 def add_open_registrations(manifest: Manifest, known: Manifest | None, last: Manifest | None) -> Manifest:
     """Add what the plugin last subscribed to, and what its source hides: if that is not `known`, it may be anything."""
-    _, *hidden = manifest.noted.get(HIDDEN, ("",))
+    _, *hidden = manifest.reading.noted.get(HIDDEN, ("",))
     every = _subscribe(manifest, HERMES_HOOKS.values(), [HERMES_HOOKS[name] for name in hidden]) if hidden else None
     more = [one for one in ((known,) if known else (every, last)) if one]
     intercepts = dict.fromkeys(name for one in (manifest, *more) for name in one.intercepts)
     observes = dict.fromkeys(name for one in (manifest, *more) for name in one.events if name not in intercepts)
-    guards = dict.fromkeys(name for one in (manifest, *more) for name in one.guards)
+    guards = dict.fromkeys(name for one in (manifest, *more) for name in one.reading.guards)
     is_settled = manifest.says_on_error and manifest.on_error != "deny"  # then its failures deny nothing
     wide = msgspec.structs.replace(
         manifest,
         events=tuple(observes),
         intercepts=tuple(intercepts),
-        guards=manifest.guards if is_settled else tuple(guards),
-        rewords=any(one.rewords for one in (manifest, *more)),
-        noted={what: names for what, names in manifest.noted.items() if what != HIDDEN},
+    ).add_reading(
+        guards=manifest.reading.guards if is_settled else tuple(guards),
+        rewords=any(one.reading.rewords for one in (manifest, *more)),
+        noted={what: names for what, names in manifest.reading.noted.items() if what != HIDDEN},
     )
     return manifest if wide == manifest else wide
 
@@ -229,12 +227,13 @@ def apply_registrations(manifest: Manifest, loaded: LoadedHandlers) -> Manifest:
     observes = dict.fromkeys(name for mark in loaded.marks for name in mark.names if name not in decides)
     guards = tuple({name for mark in loaded.marks if mark.on_error == "deny" for name in mark.names})
     offers = loaded.offers
-    acts = offers.tools or offers.commands or offers.skills or (IDLE not in manifest.noted and loaded.marks)
-    noted = {what: names for what, names in manifest.noted.items() if what not in (HIDDEN, IDLE)}
+    acts = offers.tools or offers.commands or offers.skills or (IDLE not in manifest.reading.noted and loaded.marks)
+    noted = {what: names for what, names in manifest.reading.noted.items() if what not in (HIDDEN, IDLE)}
     return msgspec.structs.replace(
         manifest,
         events=tuple(observes),
         intercepts=tuple(sorted(decides)),
+    ).add_reading(
         guards=guards,
         rewords=any(name in HERMES_HOOKS and HERMES_HOOKS[name].rewords for name in offers.decides),
         noted={**noted, **make_patch_notes((), acts=bool(acts))},

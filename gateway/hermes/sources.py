@@ -32,7 +32,7 @@ from gateway.hermes.shell_commands import (
 )
 from gateway.hermes.tool_guards import check_tool_pattern
 from gateway.hermes.wires import TOOL_HOOKS, OutboundWebhook, ShellHookFormat
-from gateway.hooks.manifests.manifest import Manifest
+from gateway.hooks.manifests.manifest import Manifest, Reading
 from gateway.hooks.manifests.manifest_keys import ManifestRequires
 from gateway.hooks.places.dialect import Dialect
 from gateway.hooks.places.folder_source import FolderSource, make_message_id, program_spec_of
@@ -128,15 +128,17 @@ class ShellHookSource(ConfigSource):
             intercepts=row.events if row and row.decides else (),
             timeout=entry.timeout,
             env=find_command_variables(entry.command, home),
-            files=find_kept_files(b"\n".join(read_command_files(entry.command, home))),
             options={"event": entry.event, "matcher": entry.matcher},
             command=words,
             requires=ManifestRequires(bins=() if "/" in words[0] else words[:1]),
             protocol="oneshot",
-            starts_programs=True,
-            guards=row.events if row and row.guards and entry.fail_closed else (),
-            shut=row.events if row and row.guards and not entry.fail_closed else (),
-            rewords=bool(row and row.rewords),
+            reading=Reading(
+                files=find_kept_files(b"\n".join(read_command_files(entry.command, home))),
+                starts_programs=True,
+                guards=row.events if row and row.guards and entry.fail_closed else (),
+                shut=row.events if row and row.guards and not entry.fail_closed else (),
+                rewords=bool(row and row.rewords),
+            ),
         )
         is_approved = is_approved_in_hermes(entry, home)
         return replace(

@@ -144,9 +144,9 @@ class HookEnvironment(msgspec.Struct, frozen=True):
         manifest names as secrets, except values that are plainly public.
         """
         wanted = {*manifest.env, *_ALWAYS_VISIBLE, *CERTIFICATE_VARIABLES}
-        if manifest.starts_programs:
+        if manifest.reading.starts_programs:
             wanted |= DESKTOP_VARIABLES
-        declared = {*manifest.env} - {*manifest.found}
+        declared = {*manifest.env} - {*manifest.reading.found}
         unwanted = set() if is_placed else DESKTOP_VARIABLES - declared
         seen = {name: value for name, value in self.environ.items() if name in wanted or is_public_variable(name)}
         private = {*manifest.env} - {*self.public, *_ALWAYS_VISIBLE, *CERTIFICATE_VARIABLES, *DESKTOP_VARIABLES}

@@ -172,7 +172,7 @@ def list_variables(manifest: Manifest) -> tuple[str, ...]:
 
 def describe_request(name: str, manifest: Manifest, packages: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Describe what the hook does and requests, in words for the person who decides."""
-    fails = "; while it cannot answer, they are denied" if manifest.on_error == "deny" or manifest.guards else ""
+    fails = "; while it cannot answer, they are denied" if manifest.is_guard else ""
     fails = "; where it fails, so do they" if manifest.on_error == "raise" else fails
     called, env = (f"schedule:{name}", f"webhook:{name}"), ", ".join(list_variables(manifest))
     yield "is told of", ", ".join(one for one in manifest.events if one not in called)

@@ -131,7 +131,7 @@ def test_a_guard_is_asked_from_the_start_however_its_name_is_written(tmp_path: P
     manifest = inspect(plant(tmp_path, source)).manifest
     assert manifest
     assert "tool:before" in manifest.intercepts
-    assert "tool:before" in manifest.guards
+    assert "tool:before" in manifest.reading.guards
 
 
 async def test_a_plugin_guards_what_its_source_shows_and_subscribes_to_what_it_registers(
@@ -150,12 +150,12 @@ async def test_a_plugin_guards_what_its_source_shows_and_subscribes_to_what_it_r
     wide = seen.dialect.widen(seen.manifest)
     assert wide.guard
     every = ("tool:before", "tool:after")  # since no call shows the name
-    assert (wide.guard.intercepts, wide.guards) == (every, every)
+    assert (wide.guard.intercepts, wide.reading.guards) == (every, every)
     assert "message:add" in wide.intercepts
     worker = await started(fork_server, folder)
     manifest = apply_registrations(seen.manifest, worker.loaded)
     assert (manifest.intercepts, manifest.events) == (("agent:start", "tool:before"), ("agent:end",))
-    assert manifest.guards == ("tool:before",)
+    assert manifest.reading.guards == ("tool:before",)
     await worker.stop()
 
 

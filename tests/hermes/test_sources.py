@@ -75,7 +75,7 @@ def infer(source: str, *events: str) -> Manifest:
 def test_what_a_hermes_handler_reads_of_the_environment_is_declared_by_its_source() -> None:
     found = infer("import os\nA = os.environ['TOKEN']\nb = os.getenv(\"OTHER_KEY\", '')\nc = 'lower'\n")
     assert found.env == ("TOKEN", "OTHER_KEY")
-    assert found.found == ("TOKEN", "OTHER_KEY")
+    assert found.reading.found == ("TOKEN", "OTHER_KEY")
     assert infer("A = 'TOKEN'\n").env == ()
     assert infer("from decouple import config\nA = config('TOKEN')\n").env == ("TOKEN",)
 

@@ -101,7 +101,7 @@ def test_who_guessed_wrong_is_told_by_a_key(tmp_path: Path) -> None:
     decides = "import os\nKEY = os.environ['KEY']\ndef handle(e, c):\n    return {'decision': 'deny'}\n"
     found = look_at(tmp_path, "events: ['command:*']\nenv: [OTHER]\nwritten_for: hermes\n", decides)
     assert (not found.dialect.is_own, manifest_of(found).intercepts) == (True, ("command:*",))
-    assert (manifest_of(found).env, manifest_of(found).found) == (("OTHER", "KEY"), ("KEY",))
+    assert (manifest_of(found).env, manifest_of(found).reading.found) == (("OTHER", "KEY"), ("KEY",))
     (tmp_path / "two").mkdir()
     found = look_at(tmp_path / "two", "events: ['command:*']\nwritten_for: gateway\n", decides)
     assert (found.dialect.is_own, found.owner_reason) == (True, "`written_for` says so")
@@ -216,4 +216,5 @@ def test_in_the_gateways_own_process_it_finds_hermess_keys_too(tmp_path: Path) -
     ],
 )
 def test_who_speaks_to_the_desktop_is_seen_in_its_source(tmp_path: Path, source: str, starts: bool) -> None:
-    assert manifest_of(look_at(tmp_path, "events: [agent:end]\n", f"{source}\n{PLAIN}")).starts_programs == starts
+    manifest = manifest_of(look_at(tmp_path, "events: [agent:end]\n", f"{source}\n{PLAIN}"))
+    assert manifest.reading.starts_programs == starts

@@ -97,7 +97,7 @@ def list_missing(version: HookVersion, manifest: Manifest, home: Home) -> Iterat
         yield f"the program {name}: see that it is there and executable; one in this folder is ./{Path(name).name}"
     if manifest.wire == "worker" and not version.dialect.why_idle(manifest):
         found = find_missing_imports(version.path, manifest.entry, read_code(version).files, packages)
-        absent = (one for one in found if one.is_sure and one.is_fatal and one.module not in manifest.former)
+        absent = (one for one in found if one.is_sure and one.is_fatal and one.module not in manifest.reading.former)
         yield from describe_missing_imports(version, absent, packages)
 
 

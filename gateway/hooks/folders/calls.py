@@ -139,7 +139,7 @@ class HookCalls:
             raise refusal from None
         except HookFailed as failed:
             refusal = self._refusal(event, failed)
-            if failed.kind in SHUTS and event.name in manifest.shut:
+            if failed.kind in SHUTS and event.name in manifest.reading.shut:
                 return Deny(str(refusal))
             raise refusal from None
 
@@ -194,7 +194,7 @@ class HookCalls:
     def _refusal(self, event: Event, failure: HookFailed) -> HookFailed:
         """Return the failure in words for the person whose action it stops; record every failure."""
         said, called = self._services.redact(str(failure)[:MAX_REFUSAL]), self._version.called
-        is_shut = failure.kind in SHUTS and event.name in self._manifest.shut
+        is_shut = failure.kind in SHUTS and event.name in self._manifest.reading.shut
         if is_shut or self._manifest.denies(event.name):
             self.undecided.add(f"{event.name} was denied ({said})")
             # Its error may repeat the text that the hook was to hide.
@@ -216,15 +216,16 @@ class HookCalls:
             self.record.skipped += 1
 
     async def _wait_for_files(self, event: Event) -> None:
-        if (writer := self._services.environment.ports.file_writer) and self._manifest.files:
-            await writer.wait_for_files(self._manifest.files, event)
+        if (writer := self._services.environment.ports.file_writer) and self._manifest.reading.files:
+            await writer.wait_for_files(self._manifest.reading.files, event)
 
     async def deliver(self, name: str, event: Event, remark: Remark | None = None) -> None:
         """Deliver an event that the breaker has admitted. Raises HookFailed."""
         with self.outcomes.recorded(name, event) as begun:
             wire = await self._process.get_wire_alone()
             with self._process.using(wire), self._rights.handling(event):
-                terms = CallTerms(self._manifest.observe_timeout, remark or self.remarks.add, self._manifest.left_out)
+                limit, left_out = self._manifest.observe_timeout, self._manifest.reading.left_out
+                terms = CallTerms(limit, remark or self.remarks.add, left_out)
                 await notify_handlers(wire, self._targets(name), event, terms)
             self.outcomes.answered("ok", (name, time.perf_counter() - begun))
 

@@ -228,10 +228,11 @@ class DurableConsumer:
     """
 
     def __init__(self, manifest: Manifest, token: str, shared: DurableDelivery, calls: HookCalls) -> None:
-        self.terms = (token, manifest.events, manifest.intercepts, manifest.when, manifest.max, manifest.left_out)
+        left_out = manifest.reading.left_out
+        self.terms = (token, manifest.events, manifest.intercepts, manifest.when, manifest.max, left_out)
         self.hook, self.token = manifest.folder, token
         owed = records.OwedHook(manifest.folder, token, manifest.events, manifest.intercepts, manifest.when)
-        self.filter = OwedFilter(owed, manifest.left_out)
+        self.filter = OwedFilter(owed, left_out)
         self.is_standing = anyio.Event()  # set once the journal keeps events for this hook
         self.scope = anyio.CancelScope()
         self._spec = ConsumerSpec(token, build_filters(token, manifest.events), HELD_SECONDS, new_only=True)

@@ -488,8 +488,8 @@ def build_status(
         schedule=manifest.schedule,
         hermes=whom == "Hermes",
         written_for=f"{whom}: {why}" if why else "",
-        found=manifest.found,
-        files=manifest.files,
+        found=manifest.reading.found,
+        files=manifest.reading.files,
         findings=(*map(str, latest.findings), *hook.remarks(), *warnings),
         offers=_list_offers(hook) if hook.process.targets else (),
         digest=current.digest if current else "",
@@ -521,10 +521,10 @@ def _describe_on_error(version: HookVersion, manifest: Manifest) -> str:
     """Describe the effect of a failure: a guard denies, even if its manifest says otherwise or is unreadable."""
     if version.manifest is None and version.denied:
         return "deny"
-    if not manifest.guards or manifest.on_error == "deny":
+    if not manifest.reading.guards or manifest.on_error == "deny":
         return manifest.on_error
-    is_all = set(manifest.intercepts) <= set(manifest.guards)
-    return "deny" if is_all else f"deny at {', '.join(manifest.guards)}, {manifest.on_error} elsewhere"
+    is_all = set(manifest.intercepts) <= set(manifest.reading.guards)
+    return "deny" if is_all else f"deny at {', '.join(manifest.reading.guards)}, {manifest.on_error} elsewhere"
 
 
 def _warn_of_rivals(hook: FolderHook, offered: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -110,7 +110,7 @@ async def ask_version(
     Raises HookFailed if the hook could not answer, and TypeError or ValueError if the answer means nothing.
     """
     assert version.manifest
-    terms = CallTerms(limit or limit_decision(version), remark, version.manifest.left_out)
+    terms = CallTerms(limit or limit_decision(version), remark, version.manifest.reading.left_out)
     said = await ask_handlers(wire, targets, event, terms)
     answer = version.dialect.read_answer(said)
     outcome_from(answer)

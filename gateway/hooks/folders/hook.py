@@ -81,8 +81,9 @@ class FolderSubscription(msgspec.Struct, eq=False):
         """
         when, order, mode, limit = manifest.when, manifest.order, manifest.mode, manifest.max
         observes = () if is_durable else tuple(name for name in manifest.events if name not in manifest.intercepts)
-        terms: tuple[object, ...] = (manifest.intercepts, manifest.on_error, manifest.guards, manifest.rewords)
-        terms += (is_restricted, observes, when, order, mode, limit, manifest.left_out)
+        reading = manifest.reading
+        terms: tuple[object, ...] = (manifest.intercepts, manifest.on_error, reading.guards, reading.rewords)
+        terms += (is_restricted, observes, when, order, mode, limit, reading.left_out)
         if terms == self._terms:
             return
         parts = []
@@ -92,8 +93,8 @@ class FolderSubscription(msgspec.Struct, eq=False):
                 names, decide, order=order, when=when, on_error=manifest.on_error, key=self._name
             )
             parts.append(decides)
-            guards, helps = EventSelector(manifest.guards), describe_help(self._name)
-            traits = HookTraits(guards, manifest.rewords, manifest.left_out, helps, self._calls.remarks.add)
+            guards, helps = EventSelector(reading.guards), describe_help(self._name)
+            traits = HookTraits(guards, reading.rewords, reading.left_out, helps, self._calls.remarks.add)
             for hook in decides.hooks:
                 hook.traits = traits
         if observes:
@@ -102,7 +103,7 @@ class FolderSubscription(msgspec.Struct, eq=False):
             )
             parts.append(watched)
             for hook in watched.hooks:
-                hook.traits = HookTraits(left_out=manifest.left_out)
+                hook.traits = HookTraits(left_out=reading.left_out)
         before, self._current, self._terms = self._current, Subscription.join(parts), terms
         self._current.replace(before)
         self._count_lost(before)

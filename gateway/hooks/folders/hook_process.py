@@ -358,7 +358,7 @@ class HookProcess:
 async def _open_wire(name: str, version: HookVersion, services: HookServices, serve: Capability) -> Wire:
     environment = services.environment
     if environment.ports.file_writer and version.manifest:
-        await environment.ports.file_writer.keep_files(version.manifest.files)
+        await environment.ports.file_writer.keep_files(version.manifest.reading.files)
     if version.pinned and version.files:
         version = await run_in_thread(use_copy, version, environment.copies)
     return await version.source.open_wire(version, services, serve, environment.log_of(name))

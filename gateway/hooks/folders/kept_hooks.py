@@ -16,13 +16,14 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import anyio
 import msgspec
 
 from gateway.config.secrets import is_public_value
 from gateway.errors import HookError
-from gateway.hooks.manifests.manifest import Manifest
+from gateway.hooks.manifests.manifest import Manifest, Reading
 from gateway.hooks.places.sources import HookVersion, MissingSource, Source
 from gateway.hooks.places.switches import read_json, write_atomically
 from gateway.hooks.places.trusted_copy import read_whole_folder
@@ -244,11 +245,19 @@ def _read_entries(path: Path) -> tuple[dict[str, KeptHook], bool]:
     entries, found = read_json(path, dict[str, msgspec.Raw], {"": msgspec.Raw()}), dict[str, KeptHook]()
     for name, entry in entries.items():
         with suppress(msgspec.MsgspecError, ValueError):
-            kept = msgspec.json.decode(entry, type=KeptHook)
-            if kept.manifest and not kept.dialect and msgspec.json.decode(entry)["manifest"].get("hermes"):  # of 0.1.0
-                kept = msgspec.structs.replace(kept, dialect="hermes")
-            found[name] = kept
+            found[name] = msgspec.convert(_complete_entry(msgspec.json.decode(entry, type=dict[str, Any])), KeptHook)
     return found, len(found) == len(entries)
+
+
+def _complete_entry(entry: dict[str, Any]) -> dict[str, Any]:
+    """Give an entry of 0.1.0 its dialect, and its manifests their readings."""
+    for manifest in (entry.get("known"), entry.get("manifest")):
+        if isinstance(manifest, dict):
+            read = {name: manifest[name] for name in Reading.__struct_fields__ if name in manifest}
+            manifest.setdefault("reading", read)
+            if manifest.get("hermes"):
+                entry.setdefault("dialect", "hermes")
+    return entry
 
 
 def _list_packages(folder: Path) -> list[str]:

@@ -137,19 +137,20 @@ def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion
         denied = _restrict(version.denied, audience) if is_denied and version.denied else None
         return replace(version, denied=denied, options={**theirs, **settings.options})
     manifest = _restrict(version.manifest, audience)
-    if services.settings.env == "strict" and (manifest.found or not version.dialect.is_own):
-        env, uses = (
-            tuple(name for name in names if name not in manifest.found) for names in (manifest.env, manifest.uses)
-        )
-        manifest = msgspec.structs.replace(manifest, env=env, uses=uses, found=(), starts_programs=False)
+    found = manifest.reading.found
+    if services.settings.env == "strict" and (found or not version.dialect.is_own):
+        env, uses = (tuple(name for name in names if name not in found) for names in (manifest.env, manifest.uses))
+        manifest = msgspec.structs.replace(manifest, env=env, uses=uses).add_reading(found=(), starts_programs=False)
     if settings.env:
-        env, found = (*manifest.env, *settings.env), (name for name in manifest.found if name not in settings.env)
-        manifest = msgspec.structs.replace(manifest, env=tuple(dict.fromkeys(env)), found=tuple(found))
+        found = tuple(name for name in manifest.reading.found if name not in settings.env)
+        env = tuple(dict.fromkeys((*manifest.env, *settings.env)))
+        manifest = msgspec.structs.replace(manifest, env=env).add_reading(found=found)
     if settings.schedule is not None:
         manifest = _reschedule(manifest, settings.schedule)
     if on_error := settings.on_error:
-        guards, shut = (manifest.guards, manifest.shut) if on_error == "deny" else ((), ())
-        manifest = msgspec.structs.replace(manifest, on_error=on_error, guards=guards, shut=shut, says_on_error=True)
+        guards, shut = (manifest.reading.guards, manifest.reading.shut) if on_error == "deny" else ((), ())
+        manifest = msgspec.structs.replace(manifest, on_error=on_error, says_on_error=True)
+        manifest = manifest.add_reading(guards=guards, shut=shut)
     options = {**theirs, **manifest.options, **settings.options}
     return replace(version, manifest=manifest, denied=version.dialect.widen(manifest).guard, options=options)
 
@@ -229,7 +230,7 @@ def _check_needs(
     if not is_trusted:
         return "pending", f"not trusted as it is now; read it, then run: hermes-gateway hooks trust {version.called}"
     around = services.environment
-    own = (str(around.packages_of(version.name)),) if manifest.requires.python or manifest.former else ()
+    own = (str(around.packages_of(version.name)),) if manifest.requires.python or manifest.reading.former else ()
     places = (*version.source.places_of(version), *own, *around.packages)
     missing = list(find_missing_needs(manifest, around.environ, around.platforms, places, version.called))
     return ("missing", "; ".join(missing)) if missing else ("registered", "")
@@ -280,7 +281,7 @@ def _find_missing_packages(manifest: Manifest, packages: Sequence[str], command:
     for text in manifest.requires.python:
         if reason := _describe_missing_package(text, packages):
             yield f"the Python package {reason}; run: {command}"
-    for name in manifest.former:
+    for name in manifest.reading.former:
         if PathFinder.find_spec(name, [*packages]) is None:
             yield f"the package {name} is missing; run: {command} {name}"
 

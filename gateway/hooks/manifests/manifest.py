@@ -75,6 +75,20 @@ _ENV = re.compile(VARIABLE_PATTERN)
 _WHOLE_PATH = re.compile(WHOLE_PATH_PATTERN)
 
 
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts about a hook that its manifest does not have: the gateway and the dialect read them from its code."""
+
+    found: tuple[str, ...] = ()  # entries of `env` and `uses` from a Hermes folder's source, not declared
+    starts_programs: bool = False  # the hook was placed by hand, and its source starts programs
+    files: tuple[str, ...] = ()  # names in the source of files that writers keep up to date for the hook
+    left_out: frozenset[str] = frozenset()  # fields of events that the hook's source does not read
+    guards: tuple[str, ...] = ()  # events of `intercepts` to deny when the hook fails, whatever `on_error` says
+    shut: tuple[str, ...] = ()  # events of `intercepts` to deny only while the hook may not run
+    rewords: bool = True  # as an interceptor, the hook may change text for people
+    former: tuple[str, ...] = ()  # the packages of `FORMER_PACKAGES` that its source imports
+    noted: dict[str, tuple[str, ...]] = {}  # notes that the dialect keeps
+
+
 class Manifest(ManifestKeys, frozen=True, kw_only=True):
     """The complete manifest of a folder: `command` is split into words, and each name occurs once.
 
@@ -87,35 +101,31 @@ class Manifest(ManifestKeys, frozen=True, kw_only=True):
     version: str = ""
     max: int = 1
     uses: tuple[PluginRight, ...] = ()  # type: ignore[assignment]  # a plugin has further rights
-    found: tuple[str, ...] = ()  # entries of `env` and `uses` from a Hermes folder's source, not declared
     says_reach: bool = False  # the manifest has `reads`, `writes` or `net`
     says_on_error: bool = False  # `on_error` is in the manifest, or in the settings of the hook
     own_key: str = ""  # a key in HOOK.yaml that only this gateway has; if "", the source shows the hook's needs
     entry: str = HANDLER_FILE  # the file that the hook's worker runs
     decide_limit: float = DECIDE_TIMEOUT  # seconds to decide if the manifest has no `timeout`
-    starts_programs: bool = False  # the hook was placed by hand, and its source starts programs
-    noted: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)  # notes that the dialect keeps
-    files: tuple[str, ...] = ()  # names in the source of files that writers keep up to date for the hook
-    guards: tuple[str, ...] = ()  # events of `intercepts` to deny when the hook fails, whatever `on_error` says
-    shut: tuple[str, ...] = ()  # events of `intercepts` to deny only while the hook may not run
-    rewords: bool = True  # as an interceptor, the hook may change text for people
-    left_out: frozenset[str] = frozenset()  # fields of events that the hook's source does not read
-    former: tuple[str, ...] = ()  # the packages of `FORMER_PACKAGES` that its source imports
+    reading: Reading = Reading()
+
+    def add_reading(self, **facts: Any) -> "Manifest":
+        """Return this manifest, with these facts in its reading."""
+        return msgspec.structs.replace(self, reading=msgspec.structs.replace(self.reading, **facts))
 
     @property
     def guard(self) -> "Guard | None":
         """Return the events to deny while the hook cannot answer; None if the hook guards nothing."""
-        names = self.intercepts if self.on_error == "deny" else (*self.guards, *self.shut)
+        names = self.intercepts if self.on_error == "deny" else (*self.reading.guards, *self.reading.shut)
         return Guard(names, self.when, self.order) if names else None
 
     @property
     def is_guard(self) -> bool:
         """Tell whether an unclear end of the hook's program counts as a failure."""
-        return self.on_error == "deny" or bool(self.guards)
+        return self.on_error == "deny" or bool(self.reading.guards)
 
     def denies(self, event: str) -> bool:
         """Tell whether the gateway denies this event if the hook fails at it."""
-        return self.on_error == "deny" or event in EventSelector(self.guards)
+        return self.on_error == "deny" or event in EventSelector(self.reading.guards)
 
     @property
     def wire(self) -> Literal["worker", "command", "url"]:

@@ -8,8 +8,6 @@ Hermes and of sherma fail as the documents of Hermes and sherma promise.
 import re
 from collections.abc import Iterator, Mapping
 
-import msgspec
-
 from gateway.hooks.manifests.manifest import BEFORE_TOOLS, MANIFEST_FILE, Manifest, label_of
 from gateway.hooks.patterns import EventSelector
 from gateway.yaml_source.tree import Finding, SourceLocation
@@ -35,7 +33,7 @@ def check_guard(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[Find
 def describe_new_guards(hooks: Mapping[str, Manifest]) -> str:
     """Name the hooks of ours that deny now, and did not in an earlier version; "" if no hook does."""
     names = ", ".join(
-        name for name, one in hooks.items() if one.guards and one.on_error == "skip" and not one.says_on_error
+        name for name, one in hooks.items() if one.reading.guards and one.on_error == "skip" and not one.says_on_error
     )
     what = "a hook that fails before a tool, or where it can deny a message or a turn, now denies it"
     return f"{what}: {names}; to keep one as it was, write `on_error: skip` into its HOOK.yaml" if names else ""
@@ -48,7 +46,7 @@ def add_own_guards(manifest: Manifest, files: Mapping[str, bytes]) -> Manifest:
     can_deny = manifest.wire != "worker" or any(map(DENIES.search, _select_code(files).values()))
     intercepted = EventSelector(manifest.intercepts)
     names = (*BEFORE_TOOLS, *(BEFORE_WORK if can_deny else ()))
-    return msgspec.structs.replace(manifest, guards=tuple(name for name in names if name in intercepted))
+    return manifest.add_reading(guards=tuple(name for name in names if name in intercepted))
 
 
 def _select_code(files: Mapping[str, bytes]) -> Mapping[str, bytes]:

@@ -161,15 +161,14 @@ class FolderSource(Source):
         if version.manifest is None:
             denied = version.denied or version.dialect.find_guard(version.bare_name, code.files)
             return replace(version, digest=code.digest, denied=denied)
-        manifest = msgspec.structs.replace(version.manifest, files=find_kept_files(_join(code.files)))
+        manifest = version.manifest.add_reading(files=find_kept_files(_join(code.files)))
         dialect, reason, others = self._find_owner(version, manifest, code.files)
         for other in others:
             manifest = other.find_beside(manifest, code.files)
         manifest = dialect.find(manifest, code.files)
         left_out = find_unused_fields(manifest, code.files, is_own=dialect.is_own)
-        manifest = msgspec.structs.replace(manifest, left_out=left_out)
-        if self.is_placed and (manifest.command or any(map(_PROGRAM_STARTS.search, code.files.values()))):
-            manifest = msgspec.structs.replace(manifest, starts_programs=True)
+        starts = bool(manifest.command) or any(map(_PROGRAM_STARTS.search, code.files.values()))
+        manifest = manifest.add_reading(left_out=left_out, starts_programs=self.is_placed and starts)
         version = replace(version, manifest=manifest, digest=code.digest, dialect=dialect, owner_reason=reason)
         if self.is_ours:  # the gateway's own hooks were checked before the release
             return version

@@ -33,7 +33,7 @@ from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 MAX_CHECKED_BYTES = 64_000
 MAX_CODE_BYTES = 4_000_000
 INDEX_FILE = "index.json"
-INDEX_VERSION = 15
+INDEX_VERSION = 16
 SETTLE_TIME = 2_000_000_000  # ns
 HANDLE_ARGUMENTS = 2  # handle(event_type, context)
 # Code that uses one of these may make a `handle` that this module cannot see.

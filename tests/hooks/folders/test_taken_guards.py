@@ -3,6 +3,7 @@
 None of this shows in the times of the guard's own files: those were made before, or are not touched at all.
 """
 
+import json
 import shutil
 import time
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import pytest
 
 from gateway.hermes.config import HermesConfig
 from gateway.hermes.sources import make_plugin_source
-from gateway.hooks.folders.kept_hooks import REGISTRATIONS_FILE
+from gateway.hooks.folders.kept_hooks import REGISTRATIONS_FILE, KeptHooks
 from gateway.hooks.manifests.installed import HooksLock
 from gateway.hooks.places.installed_source import InstalledSource
 from gateway.turn_marks import ToolTimes, TurnMarks
@@ -141,6 +142,18 @@ async def test_where_neither_the_hook_nor_the_memory_says_what_it_guarded_it_gua
         assert not await guarded.list_open(["guard", "another"]), "after another start"
         await guarded.service.forget("guard")
         assert await guarded.list_open() == ["guard"], "nor does one that came since"
+
+
+def test_the_memory_of_0_1_0_is_read(guarded: Guarded) -> None:
+    environment = guarded.home.environment()
+    old = {"folder": "guard", "name": "guard", "intercepts": ["tool:before"], "guards": ["tool:before"], "hermes": True}
+    environment.state.mkdir()
+    (environment.state / REGISTRATIONS_FILE).write_text(json.dumps({"guard": {"manifest": old}}))
+    kept = KeptHooks(environment, is_new=False).get("guard")
+    assert kept is not None
+    assert kept.manifest is not None
+    assert kept.dialect == "hermes"
+    assert kept.manifest.reading.guards == ("tool:before",)
 
 
 def serve_plugin(guarded: Guarded) -> Path:
