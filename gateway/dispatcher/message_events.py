@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 REFUSED = "This was refused."
 WriteDecisions: TypeAlias = Callable[[str, str, OwedEvents], Awaitable[None]]
+FireEvent: TypeAlias = Callable[..., None]  # `HookScope.emit` or `HookScope.note`
 """Write the decisions of hooks about a reply to the conversation with this key, for the turn with this id."""
 
 
@@ -280,16 +281,11 @@ class ReplyHooks(DeliveryCallbacks):
 
     def sent(self, delivery: DeliveryReport) -> None:
         """Notify all hooks but the durable hooks: the record of the delivery's end already contains their events."""
-        names = _events_of(delivery)
-        owed = OwedEvents(f"{delivery.reply.id}/{name}" for name in names)
-        self._fire(delivery, filter(self._is_observed, names), HookScope.emit, owed)
+        at = self.registry.at
+        names = [name for name in _events_of(delivery) if any(not isinstance(hook, Recorder) for hook in at(name))]
+        self._fire(delivery, names, HookScope.emit, OwedEvents(f"{delivery.reply.id}/{name}" for name in names))
 
-    def _is_observed(self, name: str) -> bool:
-        return any(not isinstance(hook, Recorder) for hook in self.registry.at(name))
-
-    def _fire(
-        self, delivery: DeliveryReport, names: Iterable[str], fire: Callable[..., None], owed: OwedEvents
-    ) -> None:
+    def _fire(self, delivery: DeliveryReport, names: Iterable[str], fire: FireEvent, owed: OwedEvents) -> None:
         for name in names:
             fields = build_reply_fields(delivery.outbound, delivery.reply) | {"id": f"{delivery.reply.id}/{name}"}
             if delivery.error:

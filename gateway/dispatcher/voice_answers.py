@@ -17,7 +17,7 @@ like any other.
 import dataclasses
 import logging
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
 from typing import TypeAlias
@@ -30,7 +30,7 @@ from gateway.dispatcher.context import SILENT_PLATFORMS, DispatcherContext
 from gateway.dispatcher.message_events import build_place_fields
 from gateway.engine.interface import HELD_SECONDS, ConsumerSpec, Engine, NewRecord, Record, append_until_written
 from gateway.engine.keyed_workers import KeyedWorkers, Wakeup
-from gateway.errors import Conflict, EngineError, VoiceError
+from gateway.errors import Conflict, VoiceError
 from gateway.hooks.cause import use_cause
 from gateway.lanes.audio import CUT_OFF, TOO_LONG
 from gateway.messages.message import Attachment, Message, Reply
@@ -115,14 +115,8 @@ class VoiceAnswers:
             await run_in_thread(speaker.clear)
         consumer = await self.engine.consumer(ConsumerSpec("voice", (subjects.VOICE_SUBJECTS,), HELD_SECONDS))
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._report_progress)
+            tasks.start_soon(self._workers.keep_held, HELD_SECONDS)
             await self._workers.serve(consumer, tasks)
-
-    async def _report_progress(self) -> None:
-        while True:
-            await anyio.sleep(HELD_SECONDS / 3)
-            with suppress(EngineError):  # an ill journal reports itself, and delivers nothing
-                await self._workers.progress()
 
     async def is_wanted(self, owed: records.VoiceAnswer) -> bool:
         """Return True if the person still wants the voice answer, and is authorized in this chat."""

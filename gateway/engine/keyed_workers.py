@@ -20,6 +20,7 @@ import logging
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from itertools import zip_longest
 from typing import Generic, Protocol, TypeVar
@@ -29,7 +30,7 @@ import anyio.abc
 import anyio.lowlevel
 import msgspec
 
-from gateway.backoff import Backoff
+from gateway.backoff import Backoff, find_pause
 from gateway.engine.interface import Consumer, Delivery, Record
 from gateway.errors import EngineError, EngineTooNew, GatewayError
 
@@ -297,6 +298,13 @@ class KeyedWorkers(msgspec.Struct, Generic[WorkerT], eq=False):
             for worker in list(self._workers.values()):
                 worker.finish()
             await self._ended.wait()
+
+    async def keep_held(self, ack_wait: float) -> None:
+        """Extend the wait again and again, until cancelled."""
+        while True:
+            await anyio.sleep(find_pause(ack_wait / 3))
+            with suppress(EngineError):  # an ill journal reports itself, and delivers nothing
+                await self.progress()
 
     async def progress(self) -> None:
         """Extend the acknowledgement wait of all held deliveries, so that the journal does not repeat them."""

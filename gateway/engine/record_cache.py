@@ -54,8 +54,10 @@ class RecordCache(msgspec.Struct, eq=False):
             self.end = record.seq
             self._records[record.seq] = record
             self._size += len(record.data)
-            indexes = self._indexes.get(record.subject) or self._index(record.subject)
-            for seqs in indexes:
+            if record.subject not in self._indexes:
+                indexes = (self._seqs.setdefault(name, deque()) for name in _index_keys_of(record.subject))
+                self._indexes[record.subject] = tuple(indexes)
+            for seqs in self._indexes[record.subject]:
                 seqs.append(record.seq)
         self._expiries.update({seq: expires for seq, expires in expiries.items() if seq in self._records})
         for seq in removed:
@@ -115,11 +117,6 @@ class RecordCache(msgspec.Struct, eq=False):
     def _alive(self, seqs: Iterable[int]) -> Iterator[Record]:
         now = self._now()
         return (self._records[seq] for seq in seqs if seq not in self._expiries or self._expiries[seq] > now)
-
-    def _index(self, subject: str) -> tuple[deque[int], ...]:
-        found = tuple(self._seqs.setdefault(name, deque()) for name in _index_keys_of(subject))
-        self._indexes[subject] = found
-        return found
 
     def _drop(self, seq: int) -> None:
         record = self._records.pop(seq, None)

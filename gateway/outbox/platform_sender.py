@@ -3,17 +3,16 @@
 import logging
 import random
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from typing import NamedTuple
 
 import anyio
 import anyio.abc
 
-from gateway.backoff import Backoff, find_pause
+from gateway.backoff import Backoff
 from gateway.engine.interface import ConsumerSpec, Engine, NewRecord, Tail
 from gateway.engine.keyed_workers import KeyedWorker, KeyedWorkers
-from gateway.errors import EngineError
 from gateway.messages.message import Address, Reply
 from gateway.outbox.interface import (
     DeliveryCallbacks,
@@ -82,7 +81,7 @@ class PlatformSender:
         )
         told = await self.engine.tail(subjects.stream_subject_of(self.transport.platform))
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._report_progress)
+            tasks.start_soon(self._workers.keep_held, self.settings.ack_wait)
             tasks.start_soon(self._workers.serve, consumer, tasks)
             tasks.start_soon(self._show_streams, told, tasks)
             task_status.started()
@@ -91,12 +90,6 @@ class PlatformSender:
             finally:
                 for call in self._call_scopes:
                     call.deadline = anyio.current_time() + self.settings.shutdown
-
-    async def _report_progress(self) -> None:
-        while True:
-            await anyio.sleep(find_pause(self.settings.ack_wait / 3))
-            with suppress(EngineError):  # an ill journal reports itself, and delivers nothing
-                await self._workers.progress()
 
     def describe_too_new(self) -> str:
         """Describe replies that need a later version of the gateway; "" if there are none."""
