@@ -15,7 +15,7 @@ import msgspec
 from gateway.config.node_settings import JobSettings
 from gateway.engine.interface import Engine, NewRecord, Tail
 from gateway.errors import AgentError, Conflict
-from gateway.jobs.job import LONGEST_KEPT, STRANGER, TOO_OFTEN, Job, Moment, find_history_limit
+from gateway.jobs.job import LONGEST_KEPT, STRANGER, TOO_OFTEN, Job, Moment, find_history_limit, read_timetable
 from gateway.records import records, subjects
 from gateway.records.stores import make_value_put, read_store
 
@@ -187,6 +187,16 @@ async def list_problems(jobs: JobJournal) -> list[str]:
     names, late = Counter(job.name for job in found), jobs.clock() - 86_400.0
     called = [(job, job.name if names[job.name] == 1 else key_of(job)) for job in found]
     return [line for job, name in called if (line := describe_problem(job, name, late))]
+
+
+async def find_missed(jobs: JobJournal, job: Job, missed: Moment) -> list[Moment]:
+    """Return the moments that were missed, from the first one without a record on: the clock may have gone back."""
+    while (await jobs.read_moment(job, missed.due))[1] is not None:
+        if missed.count == 1:
+            return []
+        due = read_timetable(job.when, job.zone).next_after(missed.due)
+        missed = msgspec.structs.replace(missed, due=due, count=missed.count - 1)
+    return [missed]
 
 
 def key_of(job: Job) -> str:

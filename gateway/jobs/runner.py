@@ -32,8 +32,8 @@ from gateway.jobs.job import (
     MomentState,
     describe_moment,
 )
-from gateway.jobs.journal import JobJournal, StoredJob, key_of, make_job_put, make_row_put
-from gateway.jobs.messages import find_low_role, make_message
+from gateway.jobs.journal import JobJournal, StoredJob, find_missed, key_of, make_job_put, make_row_put
+from gateway.jobs.messages import find_low_role, id_of, make_message
 from gateway.jobs.ping import call_ping
 from gateway.jobs.programs import MAY_HAVE_RUN, TOO_LONG, RunProgram, run_no_program, run_program
 from gateway.jobs.timer import LONGEST_JUMP, Clocks, Timer
@@ -44,6 +44,7 @@ from gateway.records.stores import read_store
 from gateway.yaml_source.units import format_duration
 
 HOUR = 3600.0
+MOST_BESIDE = 50  # records in the append of a moment
 LONGEST_ANSWER, LONGEST_REASON = 4000, 500
 EVENTS = {"ran": "done"}  # the names of events where they are not those of the states
 WHY = {"interrupted": "it was stopped", "expired": "it came too late", "forgotten": "it was forgotten"}
@@ -136,7 +137,8 @@ class JobRunner:
         """Go on with a moment that waited, or that ran when the last gateway ended."""
         seq, moment = await self._jobs.read_moment(job, due)
         if moment and moment.state == "running" and self._tasks:
-            self._tasks.start_soon(self._watch, job, moment, seq - 1, is_cut_off)
+            at = await find_message(self._engine, job, due, seq)
+            self._tasks.start_soon(self._watch, job, moment, at, is_cut_off)
 
     async def _begin_all(self, keys: Sequence[str]) -> None:
         for key in keys:
@@ -172,10 +174,13 @@ class JobRunner:
         rows = list[Moment]()
         if job.missed == "skip" and due.late_by > GRACE and not job.asked:
             reason = "the gateway was not there"
-            rows.append(Moment(due.first, "missed", reason, due.late_by, due.last, due.count))
+            rows += await self._jobs.find_missed(
+                job, Moment(due.first, "missed", reason, due.late_by, due.last, due.count)
+            )
         else:
             if due.count > 1:
-                rows.append(Moment(due.first, "missed", "the next one ran", 0.0, due.previous, due.count - 1))
+                missed = Moment(due.first, "missed", "the next one ran", 0.0, due.previous, due.count - 1)
+                rows += await find_missed(self._jobs, job, missed)
             reason = self._find_refusal(job)
             state: MomentState = "skipped" if reason else "running"
             rows.insert(0, Moment(due.last, state, reason, round(due.late_by, 3)))
@@ -209,7 +214,8 @@ class JobRunner:
             put = make_job_put(StoredJob(found.seq, now))
             accepted = await self._ports.accept(message, job.session_key, *puts, put)
             await self._engine.purge(put.subject, found.seq)
-            at = accepted or (await self._jobs.read_moment(job, moment.due))[0] - 1
+            row = (await self._jobs.read_moment(job, moment.due))[0] if not accepted else 0
+            at = accepted or await find_message(self._engine, job, moment.due, row)
         send_event(self._ports, "due", job, moment)
         if self._tasks and not (job.command and job.running):
             self._tasks.start_soon(self._watch, job, moment, at)
@@ -266,6 +272,15 @@ def send_event(ports: JobPorts, state: str, job: Job, moment: Moment) -> None:
 def has_late_clock(job: Job, now: float) -> bool:
     """Tell whether the clock has been set back by far since the last moment of a job that repeats."""
     return not job.at and job.since > now + LONGEST_JUMP
+
+
+async def find_message(engine: Engine, job: Job, due: float, row: int) -> int:
+    """Return the sequence of a moment's message: one append wrote it and, at `row`, the record of the moment."""
+    subject = subjects.session_subject_of("in", job.session_key)
+    async for record, kept in records.read_all(engine, subject, records.InboundMessage, max(0, row - MOST_BESIDE)):
+        if kept.message.id == id_of(job, due):
+            return record.seq
+    return row - 1
 
 
 async def wait_for_end(engine: Engine, ports: JobPorts, job: Job, seq: int) -> tuple[records.TurnEnded, bool]:

@@ -311,6 +311,43 @@ async def test_a_clock_that_goes_back_repeats_nothing(house: House) -> None:
     assert await house.rows(job) == [(1, "ran", ""), (2, "ran", ""), (3, "ran", "")]
 
 
+async def test_a_turn_that_begins_in_the_append_of_its_moment_ends_after_a_crash(house: House) -> None:
+    """The lanes write the claim of the turn between the message and the record of the moment."""
+    job, accept = await house.add(), house.accept
+
+    async def claim_at_once(message: Message, key: str, *extra: NewRecord) -> int:
+        claim = records.Claim(turn_id="t", by="n", on=0, attempt=1)
+        put = NewRecord(subjects.session_subject_of("turn", key), records.encode(claim))
+        return await accept(message, key, put, *extra)
+
+    house.now = NOON + 3600
+    async with anyio.create_task_group() as tasks:
+        runner = JobRunner(house.engine, house.jobs, house.ports()._replace(accept=claim_at_once), house.clocks)
+        await tasks.start(runner.run)
+        await until(lambda: bool(house.came))
+        tasks.cancel_scope.cancel()
+    await house.end()
+    await house.run_until_all_ended()
+    assert await house.rows(job) == [(1, "ran", "")]
+
+
+async def test_missed_moments_of_which_one_has_a_record_do_not_stop_a_job(house: House) -> None:
+    """The clock was put back far, and is right again: some moments in between have run, and others have not."""
+    job = await house.add(when="0 * * * *")
+    for hour in (1, 2, 3):
+        house.now = NOON + hour * 3600
+        await house.run_until_all_ended()
+    before = await house.jobs.find("tea")
+    await house.jobs.change(type(before)(before.seq, msgspec.structs.replace(before.job, since=NOON)))
+    house.now = NOON + 6 * 3600
+    await house.run_until_all_ended()
+    assert await house.rows(job) == [
+        *((hour, "ran", "") for hour in (1, 2, 3)),
+        (4, "missed", "the next one ran"),
+        (6, "ran", ""),
+    ]
+
+
 async def test_a_clock_that_was_quite_wrong_does_not_silence_a_job(house: House) -> None:
     job, year = await house.add(), 365 * 24
     async with anyio.create_task_group() as tasks:
