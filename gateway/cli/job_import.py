@@ -15,9 +15,6 @@ PAUSED = "they are paused, since Hermes may still run them; stop them there\nthe
 def take_jobs(args: argparse.Namespace, home: Home) -> int:
     """Show the jobs of Hermes and, if the person agrees, make them; return 1 if one could not be made."""
     found = read_cron_jobs(home.hermes_jobs)
-    if not found:
-        print_text(f"no jobs in {home.hermes_jobs}")
-        return 0
     taken = {one["name"] for one in call_gateway(home.socket, "jobs.list")["jobs"]}
     named = list[CronJob]()
     for one in found:
@@ -25,9 +22,9 @@ def take_jobs(args: argparse.Namespace, home: Home) -> int:
         taken.add(name)
         named.append(CronJob({**one.params, "name": name}, one.reason, one.left_out))
     if not args.json:
-        show_jobs(named)
+        show_jobs(named, f"no jobs in {home.hermes_jobs}")
     coming = [one for one in named if not one.reason]
-    if not coming or not ask_person(f"make {len(coming)} of these {len(named)} jobs, paused?", args.yes):
+    if coming and not ask_person(f"make {len(coming)} of these {len(named)} jobs, paused?", args.yes):
         return 0
     failed = {one.params["name"]: why for one in coming if (why := make_job(home, one))}
     made = [one.params["name"] for one in coming if one.params["name"] not in failed]
@@ -40,10 +37,10 @@ def take_jobs(args: argparse.Namespace, home: Home) -> int:
     return int(bool(failed))
 
 
-def show_jobs(found: list[CronJob]) -> None:
+def show_jobs(found: list[CronJob], empty: str) -> None:
     given = [one.params for one in found]
     rows = [(one["name"], one["when"], one.get("to", "-"), one.get("command") or one.get("text")) for one in given]
-    show_table(("job", "when", "to", "what"), rows)
+    show_table(("job", "when", "to", "what"), rows, empty)
     for one in found:
         for words in (*([f"does not come over: {one.reason}"] if one.reason else []), *one.left_out):
             print_text(f"{one.params['name']}: {to_one_line(words)}")

@@ -229,6 +229,7 @@ def jobs(tour: Tour) -> None:
         for verb in ("history", "show", "pause", "resume"):
             tour.show(f"{spelling} {verb}", "tea")
         tour.show(f"{spelling} list")
+        tour.show(f"{spelling} import")
         tour.show(f"{spelling} remove", "tea")
     tour.verb("jobs.add", name="tea", when="every 1h", text="hello")
     for verb in ("show", "history", "pause", "resume", "run", "remove"):
