@@ -31,7 +31,7 @@ from gateway.cli.output import (
     show_json,
     show_progress,
 )
-from gateway.cli.service.hermes_units import check_hermes_units, check_own_units
+from gateway.cli.service.hermes_units import check_own_units, find_hermes_units
 from gateway.cluster.server_probe import check_servers
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, find_schema, load_configuration, read_configuration
@@ -367,7 +367,10 @@ def run(args: argparse.Namespace, home: Home) -> int:
             with show_progress("loading what is switched on"):
                 loads = anyio.run(try_loads, home, configuration, sources)
         settings = configuration.settings.hooks if configuration else HooksSettings()
-        rows = [*check_hermes_home(schema, home, environ, settings, loads), *check_hermes_units(environ)]
+        rows = [*check_hermes_home(schema, home, environ, settings, loads)]
+        for unit, why in find_hermes_units(environ):
+            verdict = WITHOUT_EFFECT if why else OFF
+            rows.append(CompatibilityRow("service", unit.name, verdict, (why or "it does not run",)))
         if args.json:
             show_json({"home": str(home.root), "hermes": [row._asdict() for row in rows]})
         else:

@@ -6,7 +6,7 @@ It imports and runs nothing: it judges a hook or a plugin by its files. The resu
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,10 +20,10 @@ from gateway.config.settings import HooksSettings
 from gateway.errors import AgentError
 from gateway.hermes.config import HermesConfig, read_hermes_config
 from gateway.hermes.dialects import HERMES
-from gateway.hermes.imports import MissingImport, find_missing_imports, select_imports
+from gateway.hermes.imports import find_missing_imports, select_imports
 from gateway.hermes.load_trial import LoadResult
 from gateway.hermes.missing_plugins import make_missing_source
-from gateway.hermes.package_files import describe_package_need
+from gateway.hermes.package_files import describe_missing_imports
 from gateway.hermes.patches import PATCHES, why_idle
 from gateway.hermes.plugin.hook_table import HERMES_HOOKS, NO_NETWORK, REGISTERS_NOTHING, describe_unsupported
 from gateway.hermes.plugin.open_calls import MIDDLEWARE
@@ -212,20 +212,6 @@ def _check_folder(
     return CompatibilityRow(
         what, folder.bare_name, verdict, tuple(dict.fromkeys((*lacking, *told, *offer.unsupported)))
     )
-
-
-def describe_missing_imports(folder: HookVersion, absent: Iterable[MissingImport], places: Sequence[str]) -> list[str]:
-    """Describe missing packages, in one line for each command that helps."""
-    found: dict[str, list[str]] = {}
-    for one in absent:
-        if not one.is_sure:
-            unsure = f"whether {one.module} is there cannot be seen: the code says itself where to look (`sys.path`)"
-            found.setdefault(unsure, []).append(str(one.place))
-            continue
-        found.setdefault(describe_package_need(one.module, folder.called, folder.path, places), []).append(
-            str(one.place)
-        )
-    return [f"{', '.join(where)}: {helps}" for helps, where in found.items()]
 
 
 def _format_finding(finding: Finding) -> str:

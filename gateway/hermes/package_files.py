@@ -12,11 +12,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gateway.errors import HookError
+from gateway.hermes.imports import MissingImport, find_missing_imports
 from gateway.hermes.modules import NEVER_INSTALLED
 from gateway.hermes.plugin_packages import read_text
 from gateway.hooks.folders.readiness import fold_name, list_missing_packages
-from gateway.hooks.manifests.manifest import label_of
+from gateway.hooks.manifests.manifest import Manifest, label_of
 from gateway.hooks.manifests.requirement import read_requirement
+from gateway.hooks.places.inspection import read_code
+from gateway.hooks.places.sources import HookVersion
 from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
 # Packages whose contents are here already, under another name.
@@ -34,7 +38,7 @@ Crypto=pycryptodome nacl=PyNaCl serial=pyserial magic=python-magic fitz=PyMuPDF
 docx=python-docx pptx=python-pptx zmq=pyzmq websocket=websocket-client paho=paho-mqtt dbus=dbus-python
 psycopg2=psycopg2-binary gi=PyGObject googleapiclient=google-api-python-client markdown_it=markdown-it-py
 """
-PACKAGE_NAMES: Mapping[str, str] = dict(pair.split("=") for pair in _PACKAGE_NAMES.split())
+_PACKAGES: Mapping[str, str] = dict(pair.split("=") for pair in _PACKAGE_NAMES.split())
 
 
 class PackageFiles:
@@ -125,8 +129,51 @@ def describe_package_need(module: str, called: str, folder: Path, places: Sequen
     absent = [read_requirement(text).name for text in list_missing_packages(PackageFiles(folder).wanted, places)]
     if absent:
         return f"the package {', '.join(absent)} is missing; run: hermes-gateway hooks deps {called}"
-    package = PACKAGE_NAMES.get(top, top)
+    package = _PACKAGES.get(top, top)
     return f"the package {package} is missing; run: hermes-gateway hooks deps {called} {package}"
+
+
+def describe_missing_imports(folder: HookVersion, absent: Iterable[MissingImport], places: Sequence[str]) -> list[str]:
+    """Describe missing packages, in one line for each command that helps."""
+    found: dict[str, list[str]] = {}
+    for one in absent:
+        if not one.is_sure:
+            unsure = f"whether {one.module} is there cannot be seen: the code says itself where to look (`sys.path`)"
+            found.setdefault(unsure, []).append(str(one.place))
+            continue
+        found.setdefault(describe_package_need(one.module, folder.called, folder.path, places), []).append(
+            str(one.place)
+        )
+    return [f"{', '.join(where)}: {helps}" for helps, where in found.items()]
+
+
+def describe_needed_imports(version: HookVersion, manifest: Manifest, places: Sequence[str]) -> list[str]:
+    """Describe the packages that are missing, and without which the hook certainly fails."""
+    found = find_missing_imports(version.path, manifest.entry, read_code(version).files, places)
+    absent = (one for one in found if one.is_sure and one.is_fatal and one.module not in manifest.reading.former)
+    return describe_missing_imports(version, absent, places)
+
+
+def find_missing_packages(version: HookVersion, manifest: Manifest, places: Sequence[str]) -> list[str]:
+    """Find the packages to install for the modules that are certainly missing."""
+    files = read_code(version).files if manifest.wire == "worker" else {}
+    found = find_missing_imports(version.path, manifest.entry, files, places)
+    modules = [one.module for one in found if one.is_sure and one.module not in NEVER_INSTALLED]
+    return list(dict.fromkeys(_PACKAGES.get(module, module) for module in modules))
+
+
+def refuse_hermes(named: list[str]) -> None:
+    """Raise HookError for a package that is named like a module of Hermes, or is Hermes itself."""
+    own = {fold_name(module): module for module in NEVER_INSTALLED}
+    for text in named:
+        name = fold_name(re.split(r"[^\w.-]", text.strip(), maxsplit=1)[0])
+        if name in own:
+            what = f"{own[name]} is a module of Hermes's own, and a package of that name is somebody else's"
+            raise HookError(
+                f"{what}\nwhat of it is here needs no package: hermes-gateway doctor --hermes names the rest"
+            )
+        if name in SERVED_PACKAGES:
+            raise HookError(f"{name} is not installed for a hook\nwhat hooks import of it is answered by this gateway")
 
 
 def _is_own(module: str, folder: Path) -> bool:

@@ -22,13 +22,11 @@ from gateway.config.settings import PLUGIN_PREFIX, HooksSettings
 from gateway.daemon import dialects
 from gateway.daemon.hooks import list_own_values
 from gateway.errors import ExitCode, HookError
-from gateway.hermes.doctor import describe_missing_imports
-from gateway.hermes.imports import find_missing_imports
+from gateway.hermes.package_files import describe_needed_imports
 from gateway.hooks.folders.readiness import check_filter, find_missing_needs
 from gateway.hooks.manifests.manifest import Manifest
 from gateway.hooks.manifests.manifest_schema import build_manifest_schema
 from gateway.hooks.manifests.reach import find_missing_paths
-from gateway.hooks.places.inspection import read_code
 from gateway.hooks.places.sources import HookVersion, Source
 from gateway.logs.text import to_one_line
 
@@ -96,9 +94,7 @@ def list_missing(version: HookVersion, manifest: Manifest, home: Home) -> Iterat
     if manifest.command and not shutil.which(version.path / name if "/" in (name := manifest.command[0]) else name):
         yield f"the program {name}: see that it is there and executable; one in this folder is ./{Path(name).name}"
     if manifest.wire == "worker" and not version.dialect.why_idle(manifest):
-        found = find_missing_imports(version.path, manifest.entry, read_code(version).files, packages)
-        absent = (one for one in found if one.is_sure and one.is_fatal and one.module not in manifest.reading.former)
-        yield from describe_missing_imports(version, absent, packages)
+        yield from describe_needed_imports(version, manifest, packages)
 
 
 def show_check(one: HookVersion, lacks: Sequence[str]) -> None:

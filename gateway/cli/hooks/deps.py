@@ -6,7 +6,6 @@ and replaces it whole, so that a failure changes nothing.
 """
 
 import argparse
-import re
 import shutil
 import subprocess
 import sys
@@ -24,13 +23,10 @@ from gateway.config.settings import PLUGIN_PREFIX
 from gateway.control.client import call_gateway
 from gateway.daemon.hooks import list_sources
 from gateway.errors import ExitCode, GatewayError, HookError, NotRunning
-from gateway.hermes.imports import find_missing_imports
-from gateway.hermes.modules import NEVER_INSTALLED
-from gateway.hermes.package_files import PACKAGE_NAMES, SERVED_PACKAGES, PackageFiles
+from gateway.hermes.package_files import PackageFiles, find_missing_packages, refuse_hermes
 from gateway.hermes.plugin_packages import GROUP, find_plugin_packages
 from gateway.hooks.folders.readiness import fold_name, list_missing_packages, why_not_enabled
 from gateway.hooks.manifests.requirement import read_requirement
-from gateway.hooks.places.inspection import read_code
 from gateway.hooks.places.sources import HookVersion, describe_first_error
 from gateway.hooks.places.switches import HookSwitches
 from gateway.installer.packages import find_package_tool
@@ -88,10 +84,7 @@ def find_missing_names(version: HookVersion, home: Home) -> list[str]:
     places = [str(find_place(version, home)), *sys.path]
     if missing := list_missing_packages(list_requirements(version), places):
         return missing
-    files = read_code(version).files if version.manifest.wire == "worker" else {}
-    found = find_missing_imports(version.path, version.manifest.entry, files, places)
-    modules = [one.module for one in found if one.is_sure and one.module not in NEVER_INSTALLED]
-    return list(dict.fromkeys(PACKAGE_NAMES.get(module, module) for module in modules))
+    return find_missing_packages(version, version.manifest, places)
 
 
 def find_place(version: HookVersion, home: Home) -> Path:
@@ -183,20 +176,6 @@ def add_package_plugin(args: argparse.Namespace, home: Home) -> None:
     args.packages = []
     with suppress(NotRunning):
         call_gateway(home.socket, "hooks.reload", name="")
-
-
-def refuse_hermes(named: list[str]) -> None:
-    """Raise HookError for a package that is named like a module of Hermes, or is Hermes itself."""
-    own = {fold_name(module): module for module in NEVER_INSTALLED}
-    for text in named:
-        name = fold_name(re.split(r"[^\w.-]", text.strip(), maxsplit=1)[0])
-        if name in own:
-            what = f"{own[name]} is a module of Hermes's own, and a package of that name is somebody else's"
-            raise HookError(
-                f"{what}\nwhat of it is here needs no package: hermes-gateway doctor --hermes names the rest"
-            )
-        if name in SERVED_PACKAGES:
-            raise HookError(f"{name} is not installed for a hook\nwhat hooks import of it is answered by this gateway")
 
 
 def read_asked(place: Path) -> list[str]:

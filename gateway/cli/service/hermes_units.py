@@ -7,23 +7,22 @@ from pathlib import Path
 from gateway.cli.service.systemd import call_program
 from gateway.cli.service.units import OLD_UNIT, SYSTEM_UNITS, ServiceError, find_user_units, is_own_unit
 from gateway.config.permissions import make_finding
-from gateway.hermes.doctor import OFF, WITHOUT_EFFECT, CompatibilityRow
 from gateway.yaml_source.tree import Finding
 
 NAMES = ("hermes-gateway*.service", "ai.hermes.gateway*.plist")  # one for each profile of Hermes
 
 
-def check_hermes_units(environ: Mapping[str, str]) -> Iterator[CompatibilityRow]:
-    """Yield a row for each installed one: its state, and how to stop it."""
+def find_hermes_units(environ: Mapping[str, str]) -> Iterator[tuple[Path, str]]:
+    """Yield each installed one and, if it runs, why and how to stop it."""
     agents = Path(environ.get("HOME") or Path.home(), "Library", "LaunchAgents")
     for folder in (find_user_units(environ), SYSTEM_UNITS, agents):
         for unit in sorted(file for name in NAMES for file in folder.glob(name) if not is_own_unit(file)):
             asked, end = _make_commands(unit, is_of_person=folder != SYSTEM_UNITS)
             if _is_running(asked):
                 why = "it runs; where both have the token of one bot, each takes messages from the other"
-                yield CompatibilityRow("service", unit.name, WITHOUT_EFFECT, (f"{why}; stop it: {end}",))
+                yield unit, f"{why}; stop it: {end}"
             else:
-                yield CompatibilityRow("service", unit.name, OFF, ("it does not run",))
+                yield unit, ""
 
 
 def check_own_units(environ: Mapping[str, str]) -> Iterator[Finding]:
