@@ -17,9 +17,9 @@ from gateway.agent.toolbox.memory import owner_of
 from gateway.agent.toolbox.web import REDIRECT_CODES, read_body
 from gateway.agent.tools import Tool, ToolContext, tool_from
 from gateway.errors import AgentError
-from gateway.messages.authors import FOUND
 from gateway.threads import run_in_thread
 from gateway.worker.json_decoder import JsonDecoder
+from gateway.worker.tool_names import FOUND
 
 WEB_SEARCH = "web_search"
 BY_HOOK = (

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from gateway.hermes.shim.tool_names import OUR_TOOLS_ALONE
-from gateway.messages.authors import FOUND
+from gateway.worker.tool_names import FOUND
 
 Args: TypeAlias = Mapping[str, Any]  # of the call, under Hermes's names
 Slot: TypeAlias = tuple[str | int, ...]  # the way to a value inside the object
