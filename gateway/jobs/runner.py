@@ -174,8 +174,8 @@ class JobRunner:
         rows = list[Moment]()
         if job.missed == "skip" and due.late_by > GRACE and not job.asked:
             reason = "the gateway was not there"
-            rows += await self._jobs.find_missed(
-                job, Moment(due.first, "missed", reason, due.late_by, due.last, due.count)
+            rows += await find_missed(
+                self._jobs, job, Moment(due.first, "missed", reason, due.late_by, due.last, due.count)
             )
         else:
             if due.count > 1:
