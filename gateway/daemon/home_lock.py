@@ -89,7 +89,7 @@ def write_waiting(path: Path, why: str) -> None:
 
 
 def read_waiting(path: Path) -> str:
-    """Read what the gateway waits for; empty if no process holds the home."""
+    """Return the reason why the gateway waits; "" if no process holds the home."""
     return _read_held(path).partition("\n")[2]
 
 

@@ -1,4 +1,4 @@
-"""The figures of `/metrics`. Each request collects the figures from facts that the parts have anyway.
+"""The figures of `/metrics`. Each request collects the figures from the parts of the gateway.
 
 No label names a person: for the budgets of people, the figure is the highest usage of one person.
 """

@@ -171,7 +171,7 @@ class HookedMessages(msgspec.Struct, frozen=True):
     changed_by: Mapping[str, str]
 
     def prepend_to(self, result: LaneResult) -> LaneResult:
-        """Put the replies before those of a turn that has ended. If the turn waits, its hooks will run again."""
+        """Put the hooks' replies before the turn's own. A turn that waits gets none: its hooks will run again."""
         return result if result.questions else msgspec.structs.replace(result, replies=(*self.replies, *result.replies))
 
 

@@ -34,7 +34,7 @@ class NewRecord(msgspec.Struct, frozen=True, gc=False):
 
     `expect` is the sequence that must be the subject's last before this append (0: the subject is empty). `msg_id`
     names the record: while it exists, the journal refuses another record with this name under the same subject. Under
-    other subjects of the same conversation it refuses the name for at least two minutes, and some engines for longer.
+    other subjects of the conversation, the journal refuses the name for two minutes, in some engines for longer.
     After `ttl` seconds by the journal's clock the journal removes the record and its name, as by a purge.
     """
 

@@ -168,7 +168,7 @@ def refuse_hermes(named: list[str]) -> None:
     for text in named:
         name = fold_name(re.split(r"[^\w.-]", text.strip(), maxsplit=1)[0])
         if name in own:
-            what = f"{own[name]} is a module of Hermes's own, and a package of that name is somebody else's"
+            what = f"{own[name]} is a module of Hermes's own, and a package of that name is from other people"
             raise HookError(
                 f"{what}\nwhat of it is here needs no package: hermes-gateway doctor --hermes names the rest"
             )
