@@ -55,7 +55,7 @@ TYPESCRIPT_TYPES = {
 PROGRAMS = {"python": "handler.py", "node": "hook.js", "typescript": "hook.ts", "sh": "hook.sh"}
 TEMPLATES = Path(__file__).with_name("templates")
 SCHEDULE_LINE = 'schedule: "0 9 * * *"  # minute, hour, day, month, weekday; or @hourly, or: every 15m'
-WEBHOOK_LINE = "webhook: {secret_env: %s_SECRET, verify: token}  # who signs: docs/webhooks.md in the sources"
+WEBHOOK_LINE = "webhook: {secret_env: %s_SECRET, verify: token}  # who signs: docs/webhook-calls.md in the sources"
 WITH_NODE = "      - uses: actions/setup-node@v5\n        with:\n          node-version: 24\n"  # in a workflow
 STARTED_BY = {
     "python": [],
