@@ -1,5 +1,6 @@
 """Every error of the gateway, named after what was at fault. A message names the thing, the place and the remedy."""
 
+import os
 import socket
 from enum import IntEnum
 from typing import Any
@@ -155,8 +156,8 @@ def describe_cause(error: BaseException) -> str:
     inner = [error.__cause__, *error.args, *getattr(error, "exceptions", ())]
     if found := next((one for one in inner if isinstance(one, BaseException)), None):
         return describe_cause(found)
-    return (
-        "no machine of that name was found"
-        if isinstance(error, socket.gaierror)
-        else str(error) or type(error).__name__
-    )
+    if isinstance(error, socket.gaierror):
+        return "no machine of that name was found"
+    if isinstance(error, OSError) and str(error).startswith("[Errno "):  # those of TLS have texts of their own
+        return os.strerror(error.errno or 0).lower()
+    return str(error) or type(error).__name__

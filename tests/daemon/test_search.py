@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gateway.agent.toolbox.search import FOUND
 from gateway.testing import GatewayProcess
+from gateway.worker.tool_names import FOUND
 from tests.http_server import QuietHandler, serving
 
 pytestmark = pytest.mark.process

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from gateway.agent.toolbox.search import FOUND
 from gateway.hermes.shim.tool_names import HERMES_TOOLS, OUR_TOOLS_ALONE
 from gateway.hermes.shim.tool_results import TOOL_RESULTS, Ending, read_override, show_result
+from gateway.worker.tool_names import FOUND
 
 KEY = "sk-abc123"
 SEARCHED = {"success": True, "data": {"web": [{"title": KEY, "url": "http://x/", "description": "ü", "position": 1}]}}

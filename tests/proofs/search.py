@@ -17,9 +17,9 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from gateway.agent.toolbox.search import FOUND
 from gateway.testing import GatewayProcess
 from gateway.testing.patience import wait_until
+from gateway.worker.tool_names import FOUND
 from tests.http_server import QuietHandler, serving
 from tests.proof_table import Row, Trial, make_row
 

@@ -9,9 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from gateway.agent.toolbox.search import FOUND, SearchOptions, fetch_results, make_search_tool
+from gateway.agent.toolbox.search import SearchOptions, fetch_results, make_search_tool
 from gateway.agent.tools import ArgumentError, ToolContext, check_args
 from gateway.errors import AgentError
+from gateway.worker.tool_names import FOUND
 from tests.http_server import QuietHandler, serving
 
 SEARXNG = {
