@@ -31,12 +31,12 @@ def restart_gateway(home: Home) -> None:
     Raises NotRunning if none serves the home, or none came back.
     """
     wait_for_end(home, "restart")
-    if not wait_until_serving(home, PATIENCE):
+    if not wait_until_running(home, PATIENCE):
         what = f"the gateway has ended, and is not ready after {PATIENCE:.0f} s"
         raise NotRunning(f"{what}\nsee why: hermes-gateway logs")
 
 
-def wait_until_serving(home: Home, patience: float, is_running: Callable[[], bool] = lambda: True) -> bool:
+def wait_until_running(home: Home, patience: float, is_running: Callable[[], bool] = lambda: True) -> bool:
     """Wait until the gateway serves; False: it has ended, or the time is over."""
     limit = time.monotonic() + patience
     while is_running() and time.monotonic() < limit:

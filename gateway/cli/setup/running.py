@@ -54,7 +54,7 @@ def use_gateway(home: Home, act: Callable[[], int]) -> int:
     if service := find_service(home, get_process_environment(), 0):
         with show_progress("the service to start"):
             service.start()
-            is_ready = restart.wait_until_serving(home, START_PATIENCE, service.is_running)
+            is_ready = restart.wait_until_running(home, START_PATIENCE, service.is_running)
         if not is_ready:
             raise NotRunning("the service does not answer\nsee why: hermes-gateway service logs")
         return act()
@@ -68,7 +68,7 @@ def run_gateway(home: Home, act: Callable[[], int]) -> int:
     command = [sys.executable, "-P", "-m", "gateway.cli", "--home", str(home.root), "run"]
     gateway = subprocess.Popen(command)
     with suppress(KeyboardInterrupt):
-        if restart.wait_until_serving(home, START_PATIENCE, lambda: gateway.poll() is None):
+        if restart.wait_until_running(home, START_PATIENCE, lambda: gateway.poll() is None):
             act()
             print_text(HERE)
     while True:
