@@ -1,4 +1,4 @@
-"""Commits say what they change and why; words come into the glossary in the open. Each rule is shown a sin first."""
+"""Commits say what they change and why; words come into the lists in the open. Each rule is shown a sin first."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from tests.test_names import OTHERS, VERBS, listed
 
 ROOT = Path(__file__).parent.parent
-GLOSSARY = "docs/glossary.md"
+LISTS = ("docs/glossary.md", "docs/contributing/names.md")  # the first had the words until the second did
 SUBJECT = re.compile(r"[a-z0-9_./ -]+(, [a-z0-9_./ -]+)*: \S.*")
 MOST_CHARACTERS = 72
 OLD_HOMES = "tests/homes/home-"  # only the version that wrote one can make it anew
@@ -55,7 +55,7 @@ def unsaid_words(commit: Commit, before: str, after: str) -> list[str]:
     new = {word for section in (VERBS, *OTHERS) for word in listed(after, section)}
     new -= {word for section in (VERBS, *OTHERS) for word in listed(before, section)}
     said = set(re.findall(r"[a-z0-9]+", commit.body.lower()))
-    return [f"{commit.id[:9]} adds {word!r} to the glossary and does not say why" for word in sorted(new - said)]
+    return [f"{commit.id[:9]} adds {word!r} to the lists and does not say why" for word in sorted(new - said)]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_the_rule_sees_the_sin(subject: str, body: str, fault: str) -> None:
 def test_a_word_that_came_in_silently_is_seen() -> None:
     before, after = "## Nouns\n\n- **all**: lane\n", "## Nouns\n\n- **all**: lane, track,\n  rail\n"
     commit = Commit("0" * 40, "lanes: tracks", "A rail is no lane.")
-    assert unsaid_words(commit, before, after) == ["000000000 adds 'track' to the glossary and does not say why"]
+    assert unsaid_words(commit, before, after) == ["000000000 adds 'track' to the lists and does not say why"]
 
 
 def names_of_packed(files: list[str]) -> list[str]:
@@ -97,11 +97,11 @@ def test_every_commit_says_what_and_why(commits: list[Commit]) -> None:
 
 
 @pytest.mark.machine
-def test_every_word_that_was_added_to_the_glossary_has_its_reason(commits: list[Commit]) -> None:
-    touching = git("log", "--format=%H", "--", GLOSSARY).split()
+def test_every_word_that_was_added_to_the_lists_has_its_reason(commits: list[Commit]) -> None:
+    touching = git("log", "--format=%H", "--", *LISTS).split()
     faults = []
     for commit in (one for one in commits if one.id in touching):
-        before = git("show", f"{commit.id}^:{GLOSSARY}")
+        before, after = ("".join(git("show", f"{of}:{path}") for path in LISTS) for of in (f"{commit.id}^", commit.id))
         if listed(before, VERBS):  # the commit that brings the list names no words
-            faults += unsaid_words(commit, before, git("show", f"{commit.id}:{GLOSSARY}"))
+            faults += unsaid_words(commit, before, after)
     assert faults == []

@@ -1,4 +1,4 @@
-"""Names say what they are in words that `docs/glossary.md` lists. Each rule is shown a sin first.
+"""Names say what they are in words that `docs/contributing/names.md` lists. Each rule is shown a sin first.
 
 A word that is new is a decision: it is added to the list, and the commit that adds it says why.
 """
@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-GLOSSARY = ROOT / "docs" / "glossary.md"
+GLOSSARY = ROOT / "docs" / "glossary.md"  # has the words that no name may have
+LISTS = ROOT / "docs" / "contributing" / "names.md"
 VERBS, OTHERS = "Verbs", ("Nouns", "Other words")
 SUITES = ("suite", "suite_groups", "suite_media", "suite_parts", "plugin")
 SENTENCES = tuple(f"gateway/testing/networks/{name}.py" for name in SUITES)
@@ -107,7 +108,7 @@ def is_listed(word: str, words: set[str]) -> bool:
 def strange_words(names: list[Name], page: str) -> list[str]:
     words = {word for section in (VERBS, *OTHERS) for word in listed(page, section)}
     return [
-        f"{name.path}: {name.text}: {word!r} is not in docs/glossary.md"
+        f"{name.path}: {name.text}: {word!r} is not in docs/contributing/names.md"
         for name in names
         for word in name.words
         if not is_listed(word, words)
@@ -137,7 +138,7 @@ def unused_words(names: list[Name], page: str) -> list[str]:
 def functions_without_verb(names: list[Name], page: str) -> list[str]:
     verbs = set(listed(page, VERBS))
     return [
-        f"{name.path}: {name.text} neither begins with a verb of docs/glossary.md nor asks nor converts"
+        f"{name.path}: {name.text} neither begins with a verb of docs/contributing/names.md nor asks nor converts"
         for name in names
         if name.kind == "function"
         and name.words[0] not in {*verbs, "main"}
@@ -213,16 +214,16 @@ def test_a_class_that_is_there_twice_is_seen() -> None:
     assert double_classes(classes) == ["gateway/a.py: Reader and gateway/b.py: _Reader2"]
 
 
-def test_every_word_in_a_name_is_in_the_glossary() -> None:
-    assert strange_words(all_names(), GLOSSARY.read_text("utf-8")) == []
+def test_every_word_in_a_name_is_listed() -> None:
+    assert strange_words(all_names(), LISTS.read_text("utf-8")) == []
 
 
 def test_every_word_of_the_list_is_in_a_name() -> None:
-    assert unused_words(all_names(), GLOSSARY.read_text("utf-8")) == []
+    assert unused_words(all_names(), LISTS.read_text("utf-8")) == []
 
 
 def test_no_word_is_listed_twice() -> None:
-    words = [word for section in (VERBS, *OTHERS) for word in listed(GLOSSARY.read_text("utf-8"), section)]
+    words = [word for section in (VERBS, *OTHERS) for word in listed(LISTS.read_text("utf-8"), section)]
     assert {word for word in words if words.count(word) > 1} == set()
 
 
@@ -231,7 +232,7 @@ def test_words_that_the_glossary_avoids_are_in_no_name() -> None:
 
 
 def test_a_public_function_begins_with_a_verb_or_asks_or_converts() -> None:
-    assert functions_without_verb(all_names(), GLOSSARY.read_text("utf-8")) == []
+    assert functions_without_verb(all_names(), LISTS.read_text("utf-8")) == []
 
 
 def test_a_class_name_is_one_class() -> None:
