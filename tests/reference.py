@@ -40,7 +40,7 @@ Behaviour stands in `$HERMES_HOME/hermes-gateway/config.yaml`, secrets stand in 
 with Hermes) or come from the environment. What is set in several places counts in this order: the command line, the
 environment of the process, systemd's credentials, `.env`, `config.yaml`, the default. A secret is not written into
 `config.yaml`; where one is wanted under another name than the usual one, `${VARIABLE}` stands for its value.
-[The command line](cli.md#is-the-configuration-right) shows how mistakes and origins are told.
+[Check and change settings](settings.md) shows how to find mistakes and origins, and how to change a value.
 
 What is secret is known by its value, and taken out of logs (those of hooks too), errors, tables and `--json`: every
 setting of the kind `secret` and every credential, whatever it looks like; and what stands in `.env`, or is given to a

@@ -77,7 +77,7 @@ async def gather_facts(base: Base, run: Run, hooks: Hooks, turns: Turns) -> Stat
 
 
 class StatusReport:
-    """Everything that `status` shows; docs/cli.md describes it. `bind` passes each section the groups it names."""
+    """Everything that `status` shows. `bind` passes each section the groups it names."""
 
     def __init__(self, bind: BindGroups) -> None:
         self._disk, self._gather = bind(describe_disk), bind(gather_facts)
