@@ -1,4 +1,4 @@
-"""The page about the architecture tells the truth: the stops of a message are there, and passed in that order."""
+"""The page about the way of a message tells the truth: the stops of a message are there, and passed in that order."""
 
 import ast
 import re
@@ -16,7 +16,7 @@ import pytest
 from gateway.testing import gateway_in
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "architecture.md"
+PAGE = ROOT / "docs" / "message-path.md"
 MOST_FILES = 32  # between the network and the agent, both ways
 
 
