@@ -3,6 +3,9 @@
 The pages are those of `docs/` and the ones that lie beside it (README.md is the first). What a page links to that is no
 page (folders of code, a licence) is named there, and no link. Nothing on the site comes from elsewhere: it reads and
 searches without a network, and from a disk.
+
+For those who write with an agent, each page is on the site as Markdown too, `llms.txt` has a sentence of each, and
+`llms-hooks.txt` all that one needs to write a hook.
 """
 
 import json
@@ -15,6 +18,7 @@ import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from textwrap import shorten
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -31,6 +35,12 @@ BESIDE = {
     "CONTRIBUTING.md": "contributing.md",
     "SECURITY.md": "security.md",
 }
+# All that one needs to write a hook, in the order in which one reads it.
+ABOUT_HOOKS = (
+    *("hooks.md", "hook-yaml.md", "hooks-decide.md", "hooks-gateway.md", "hooks-delivery.md", "hooks-limits.md"),
+    *("hooks-languages.md", "testing.md", "examples.md"),
+)
+LONGEST_SENTENCE = 130  # signs, in the overview
 CODE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$|`[^`\n]+`(?!\])", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?P<sign>!?)\[(?P<text>[^\]]*)\]\((?P<place>[^)\s:#]+)(?P<anchor>#[^)\s]*)?\)")
 # What zensical has its pages fetch for the search of a site on a disk, and what they get instead.
@@ -136,6 +146,33 @@ def read_search_words() -> dict[str, str]:
     }
 
 
+def put_texts(folder: Path) -> None:
+    """Put each page beside itself as Markdown, an overview of all of them, and the pages about hooks as one text."""
+    site, texts = folder / "site", {}
+    for address in pages().values():
+        texts[address] = (folder / "pages" / address).read_text("utf-8")
+        (site / address).write_text(texts[address], "utf-8")
+    parts = [f"# hermes-gateway\n\n> {tomllib.loads(SETTINGS.read_text('utf-8'))['project']['site_description']}\n"]
+    for part in navigation():
+        rows = [f"- [{find_title(texts[one])}]({one}): {find_first_sentence(texts[one])}" for one in list_places(part)]
+        parts.append("\n".join([f"## {next(iter(part))}\n", *rows, ""]))
+    (site / "llms.txt").write_text("\n".join(parts), "utf-8")
+    (site / "llms-hooks.txt").write_text("\n\n".join(texts[one].strip() for one in ABOUT_HOOKS) + "\n", "utf-8")
+
+
+def find_title(text: str) -> str:
+    return text.partition("\n")[0].lstrip("# ")
+
+
+def find_first_sentence(text: str) -> str:
+    """Return the first sentence below the title, without its links."""
+    paragraphs = [one for one in text.split("\n\n")[1:] if one[:1].isalpha() or one.startswith(("[", "*", "`"))]
+    words = " ".join(re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraphs[0]).split()) if paragraphs else ""
+    return shorten(
+        re.split(r"(?<=[.:!?]) (?=[A-Z`*])", words, maxsplit=1)[0].rstrip(":"), LONGEST_SENTENCE, placeholder=" …"
+    )
+
+
 def build(folder: Path) -> int:
     """zensical's exit code: not 0 where a link leads nowhere; it says which."""
     program = Path(sys.executable).parent / "zensical"
@@ -144,6 +181,7 @@ def build(folder: Path) -> int:
     if not status:
         put_search(folder / "site")
         add_search_words(folder / "site", read_search_words())
+        put_texts(folder)
     return status
 
 

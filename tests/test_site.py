@@ -36,6 +36,16 @@ def test_each_page_is_there_and_asks_for_nothing_from_elsewhere(site: Path) -> N
 
 
 @pytest.mark.process
+def test_texts_for_agents_have_a_sentence_of_each_page_and_all_about_hooks(site: Path) -> None:
+    overview, hooks = ((site / name).read_text("utf-8") for name in ("llms.txt", "llms-hooks.txt"))
+    rows = dict(re.findall(r"^- \[.+?\]\((.+?)\): (.+)$", overview, re.MULTILINE))
+    assert sorted(rows) == sorted(pages().values())
+    assert [address for address, said in rows.items() if not 10 < len(said) < 400] == []
+    assert (site / "hooks.md").read_text("utf-8").strip() in hooks
+    assert (len(overview) < 12_000, len(hooks) < 80_000) == (True, True)
+
+
+@pytest.mark.process
 @pytest.mark.parametrize("link", ["[there](lost.md)", "[there](page.md#lost)"])
 def test_a_link_that_leads_nowhere_ends_the_build(link: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "pages").mkdir()
