@@ -38,9 +38,10 @@ BESIDE = {
 # All that one needs to write a hook, in the order in which one reads it.
 ABOUT_HOOKS = (
     *("hooks.md", "hook-yaml.md", "hooks-decide.md", "hooks-gateway.md", "hooks-delivery.md", "hooks-limits.md"),
+    *("hooks-sandbox.md", "hooks-processes.md"),
     *("hooks-languages.md", "testing.md", "examples.md"),
 )
-LONGEST_SENTENCE = 100  # signs, in the overview
+LONGEST_SENTENCE = 80  # signs, in the overview
 CODE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$|`[^`\n]+`(?!\])", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?P<sign>!?)\[(?P<text>[^\]]*)\]\((?P<place>[^)\s:#]+)(?P<anchor>#[^)\s]*)?\)")
 # What zensical has its pages fetch for the search of a site on a disk, and what they get instead.
