@@ -137,8 +137,9 @@ class ChatPlaces(msgspec.Struct, frozen=True):
         Raises:
             AdapterError: the platform is not served, or has no home channel or no such chat.
         """
-        facts, served = self.about(), self._list_served()
-        platform, place = self._split(to)
+        facts = self.about()
+        served = self._list_served(facts)
+        platform, place = split_place(to, {one.name for one in facts.networks}, served)
         if platform not in served and to != HOME:
             why = f": {why_not.get(platform, 'there is no such network')}" if why_not is not None else ""
             others = ", ".join(sorted(served - {INTERNAL})) or "none"
@@ -177,10 +178,11 @@ class ChatPlaces(msgspec.Struct, frozen=True):
         return shown if now == shown else f"{shown}; {name} means {now} now"
 
     def _split(self, to: str) -> tuple[str, str]:
-        return split_place(to, {one.name for one in self.about().networks}, self._list_served())
+        facts = self.about()
+        return split_place(to, {one.name for one in facts.networks}, self._list_served(facts))
 
-    def _list_served(self) -> set[str]:
-        return {one.name for one in self.about().networks if one.served} | self.outbox.platforms.keys()
+    def _list_served(self, facts: GatewayFacts) -> set[str]:
+        return {one.name for one in facts.networks if one.served} | self.outbox.platforms.keys()
 
 
 class TurnAgents(msgspec.Struct, frozen=True):

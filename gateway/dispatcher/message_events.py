@@ -36,8 +36,8 @@ from gateway.sessions.session import SENDING, Session
 log = logging.getLogger(__name__)
 
 REFUSED = "This was refused."
-WriteDecisions: TypeAlias = Callable[[str, str, OwedEvents], Awaitable[None]]
 FireEvent: TypeAlias = Callable[..., None]  # `HookScope.emit` or `HookScope.note`
+WriteDecisions: TypeAlias = Callable[[str, str, OwedEvents], Awaitable[None]]
 """Write the decisions of hooks about a reply to the conversation with this key, for the turn with this id."""
 
 

@@ -30,6 +30,7 @@ from gateway.messages.pieces import MessageName
 
 log = logging.getLogger(__name__)
 
+LIST_PAUSE = 1.0  # seconds; a list of 1,000 channels takes 35 ms
 CHANNEL_EVENTS = (
     *("guild_channel_create", "guild_channel_update", "guild_channel_delete"),
     *("guild_available", "guild_join", "guild_remove", "guild_update"),
@@ -57,6 +58,7 @@ class DiscordReceiver:
         self._context = context
         self._presence = presence
         self._bot = str(client.user.id)
+        self._is_listing = False
         marks = ReadMarks(context.parts.engine, PLATFORM, self._bot)
         self._reader = DiscordReader(client.user, settings, context, marks)
         self.inbox = Inbox(context, self._bot, marks, recent.note, fetch_file)
@@ -80,9 +82,16 @@ class DiscordReceiver:
         }
 
     def _list_again(self, then: EventListener | None, *changed: Any) -> None:
-        self.learn_channels()
+        if not self._is_listing:  # at a start, each guild has an event
+            self._is_listing = True
+            self._tasks.start_soon(self._list_soon)
         if then is not None:
             then(*changed)
+
+    async def _list_soon(self) -> None:
+        await anyio.sleep(LIST_PAUSE)
+        self._is_listing = False
+        self.learn_channels()
 
     def learn_channels(self) -> None:
         """Take in the names of the channels that Discord lists for the bot."""
