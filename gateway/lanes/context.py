@@ -38,9 +38,10 @@ FindArrival: TypeAlias = Callable[[records.OwedReply], tuple[Sequence[NewRecord]
 
 
 def is_same_person_continuing(first: Message, second: Message) -> bool:
-    """Return True if two waiting messages are pieces of one text: of one author, in one place, no commands."""
+    """Return True if two waiting messages are pieces of one text: of one author, in one place, no commands or jobs."""
     return (
-        first.user_id == second.user_id
+        not first.is_job  # each moment of a job has an answer of its own
+        and first.user_id == second.user_id
         and first.address == second.address
         and first.author == second.author
         and first.kind == second.kind == "text"

@@ -362,8 +362,8 @@ class Lane:
         self._is_told = True
         reply = Reply(f"busy:{seq}", last.address, BUSY.format(position), silent=True)
         try:
-            await self._context.engine.append(records.make_reply_put(reply, self.key, "", self._context.clock()))
-        except EngineError as error:
+            await _tell(self._context, self.key, reply)
+        except EngineError as error:  # a duplicate: the person got it before the last start
             log.info("who waits in %s is not told: %s", self.key, error)
 
     async def _take(self, session: Session, job: TurnJob, arrival: NewMessage | None = None) -> bool:
@@ -504,10 +504,15 @@ async def _tell_damage(context: LaneContext, key: str, damage: RecordDamage) -> 
         kept = records.decode(found[-1].data) if found else None
         if isinstance(kept, records.InboundMessage) and kept.message.kind != "internal":
             reply = Reply(f"damaged:{damage.seq}", kept.message.address, DAMAGED)
-            put = records.make_reply_put(reply, key, "", context.clock())
-            await context.engine.append(NewRecord(put.subject, put.data, reply.id))
-    except EngineError as error:  # a duplicate: the person got it before the last start
+            await _tell(context, key, reply)
+    except EngineError as error:  # a duplicate, too
         log.info("who waits in %s is not told: %s", key, error)
+
+
+async def _tell(context: LaneContext, key: str, reply: Reply) -> None:
+    """Send a notice once, whatever ends between. Raises Duplicate if the journal has it."""
+    put = records.make_reply_put(reply, key, "", context.clock())
+    await context.engine.append(NewRecord(put.subject, put.data, reply.id))
 
 
 def _find_rank(context: LaneContext, job: TurnJob, *, is_backlog: bool) -> int:

@@ -363,4 +363,5 @@ async def test_a_hook_that_is_gone_puts_no_file_beside_a_reply(tmp_path: Path) -
 def test_messages_of_two_authors_are_never_one_text() -> None:
     typed = Message("1", ROOM, PERSONS["owner"], "good morning")
     assert is_same_person_continuing(typed, replace(typed, id="2"))
-    assert not is_same_person_continuing(typed, replace(typed, id="reminder-1", is_job=True))
+    assert not is_same_person_continuing(typed, due := replace(typed, id="reminder-1", is_job=True))
+    assert not is_same_person_continuing(due, replace(due, id="reminder-2")), "each moment has its own answer"

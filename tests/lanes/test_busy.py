@@ -32,6 +32,22 @@ async def test_who_waits_for_others_is_told_the_place_in_the_line_once(engine: E
     assert await replies(engine, "1") == ["re long"]
 
 
+async def test_who_was_told_the_place_before_a_start_is_not_told_again(engine: Engine) -> None:
+    settings = replace(QUICK, sessions=SessionSettings(turns=1), patience=0.02)
+    for chats in ("1234", "5"):
+        work = Watched()
+        work.acts["me"] = work.hold
+        async with served(engine, work, settings) as desk:
+            for chat in chats:
+                await desk.say("me", chat, user=chat)
+
+            async def are_told(chats: str = chats) -> bool:
+                return all([await replies(engine, chat) for chat in chats[-3:]])
+
+            await until(are_told, "those who wait are told; in the second life, the last one")
+    assert [len(await replies(engine, chat)) for chat in "2345"] == [1, 1, 1, 1]
+
+
 async def test_an_owner_is_answered_while_1500_guests_wait_for_a_model_that_is_held(engine: Engine) -> None:
     """Counted: the owner's is the ninth turn to begin, and no other of 1,500 that came before has begun meanwhile."""
     work = Watched()
