@@ -16,6 +16,7 @@ from gateway.access.pairing import Pairings
 from gateway.access.rules import AccessRules
 from gateway.agent import Agent, Tool
 from gateway.agent.media import DocumentText
+from gateway.agent.model import Model
 from gateway.agent.models.script import script
 from gateway.agent.toolbox.workspace import Workspace
 from gateway.chats.heard_messages import HeardMessages
@@ -238,12 +239,15 @@ async def chat(
     commands: CommandTable | None = None,
     programs: Role | None = None,
     reach: float = 30.0,
+    engine: MemoryEngine | None = None,
+    net: Net | None = None,
+    model: Model | None = None,
     **house_facts: Any,
 ) -> AsyncIterator[Chat]:
-    engine, hooks, net = MemoryEngine(), HookRegistry(), Net()
+    engine, hooks, net = engine or MemoryEngine(), HookRegistry(), net or Net()
     sessions = SessionRepository(engine)
 
-    agent = Agent("main", script(*turns), tools=tools)
+    agent = Agent("main", model or script(*turns), tools=tools)
     shared_files = HomeFiles(files := Path("/nowhere/files"))
     outbox, chats = Outbox(engine), ChatRules(ChatJournal(engine), Settings())
     given: dict[str, Any] = {
@@ -256,11 +260,7 @@ async def chat(
     access = AccessControl(make_rules(approvers), Pairings(engine), find_program_role=lambda _user: programs)
     given |= {"access": access, "activity": Activity(engine), "usage": make_usage(engine), "find_limits": no_limits}
     given |= {"choose": lambda message, session: agent, "on_skill": no_tools, "media": WithoutMedia(), "folder": files}
-    given |= {
-        "shared": shared_files,
-        "folders": HomeFolders(),
-        "find_workspace": lambda _facts: workspace,
-    }
+    given |= {"shared": shared_files, "folders": HomeFolders(), "find_workspace": lambda _facts: workspace}
     given |= {"plugins": Path("/nowhere/plugins"), "keys": SessionSettings()}
     given |= {
         "run_id": "this run",

@@ -1,5 +1,6 @@
 """The journal in memory: the whole contract, nothing stored. It is for tests, and the plainest form of the contract."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import islice, takewhile
@@ -34,10 +35,29 @@ class MemoryEngine(LiveMessages):
         super().__init__(Clock(self.clock.read, clock.steady))
         self._log: dict[int, Record] = {}
         self._end = 0
+        self._of: dict[str, list[int]] = defaultdict(list)  # sequences by subject; some may be gone
         self._ids: dict[str, int] = {}
+        self._id_of: dict[int, str] = {}
         self._expiring: list[tuple[float, int]] = []
         self._limited: set[int] = set()
         self._consumers: dict[str, MemoryConsumer] = {}
+
+    def reopen(self, clock: Clock) -> "MemoryEngine":
+        """Return the journal as the next process finds it; this one is closed."""
+        after = MemoryEngine(clock)
+        newest = self._log[max(self._log)].ts if self._log else None
+        after.clock.resume(self.clock.get_state(), newest)
+        after._log, after._end, after._ids, after._id_of = dict(self._log), self._end, {**self._ids}, {**self._id_of}
+        after._of.update({subject: [*seqs] for subject, seqs in self._of.items()})
+        after._expiring, after._limited = [*self._expiring], {*self._limited}
+        for name, one in self._consumers.items():
+            consumer = after._consumers[name] = MemoryConsumer(one.spec, after, after._clock)
+            consumer.begin(one.waiting, after._end)
+        self._closed = True
+        return after
+
+    def list_records(self) -> list[Record]:
+        return [*self._log.values()]
 
     async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
         self.expire()
@@ -63,14 +83,16 @@ class MemoryEngine(LiveMessages):
     def _keep(self, put: NewRecord) -> Record:
         self._end += 1
         record = self._log[self._end] = Record(self._end, put.subject, put.data, self._clock.wall())
+        self._of[put.subject].append(record.seq)
         if put.msg_id is not None:
             self._ids[put.msg_id] = record.seq
+            self._id_of[record.seq] = put.msg_id
         if put.ttl is not None:
             self._limit(record.seq, put.ttl)
         return record
 
     def _settle(self, done: SettledRecords) -> None:
-        found = [seq for seq, one in self._log.items() if one.subject == done.subject and seq <= done.upto]
+        found = [seq for seq in self._of[done.subject] if seq in self._log and seq <= done.upto]
         for seq in takewhile(lambda seq: seq not in self._limited, reversed(found)):
             self._limit(seq, done.ttl)
 
@@ -92,18 +114,28 @@ class MemoryEngine(LiveMessages):
 
     def _remove(self, seqs: Iterable[int]) -> None:
         gone = {seq for seq in seqs if self._log.pop(seq, None) is not None}
-        self._ids = {msg_id: seq for msg_id, seq in self._ids.items() if seq not in gone}
+        for seq in gone & self._id_of.keys():
+            del self._ids[self._id_of.pop(seq)]
         for consumer in self._consumers.values():
             consumer.drop(gone)
 
     def _last(self, subject: str) -> int:
-        return next((seq for seq, record in reversed(self._log.items()) if record.subject == subject), 0)
+        seqs = self._of[subject]
+        while seqs and seqs[-1] not in self._log:
+            seqs.pop()
+        return seqs[-1] if seqs else 0
 
     def waiting(self, reached: int, matches: SubjectMatcher) -> Iterator[Record]:
         """Return the matching records after a sequence, in order."""
         self.expire()
         records = (self._log.get(seq) for seq in range(reached + 1, self._end + 1))
         return (record for record in records if record is not None and matches(record.subject))
+
+    def _find(self, pattern: str, after: int) -> Iterator[Record]:
+        if "*" in pattern or ">" in pattern:
+            return self.waiting(after, compile_patterns([pattern]))
+        self.expire()
+        return (self._log[seq] for seq in self._of[pattern] if seq > after and seq in self._log)
 
     async def last(self, subject: str, *, fresh: bool = True) -> Record | None:
         check_subject(subject)
@@ -119,12 +151,12 @@ class MemoryEngine(LiveMessages):
         fresh: bool = True,
     ) -> list[Record]:
         check_pattern(pattern)
-        found = self.waiting(after, compile_patterns([pattern]))
+        found = self._find(pattern, after)
         return list(islice(found, max(0, limit)))
 
     async def purge(self, pattern: str, upto: int | None = None, after: int = 0) -> int:
         check_pattern(pattern)
-        found = self.waiting(after, compile_patterns([pattern]))
+        found = self._find(pattern, after)
         seqs = [record.seq for record in found if upto is None or record.seq <= upto]
         self._remove(seqs)
         return len(seqs)
