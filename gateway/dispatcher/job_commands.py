@@ -29,7 +29,7 @@ async def run_jobs(call: Any) -> CommandResult:
         job = (await jobs.find(name.strip(), sees)).job
     except AgentError as error:
         return CommandResult(say_error(error) if is_operator else f"The job {name.strip()!r} was not found.")
-    if verb == "resume" and job.paused == BY_HAND and not is_operator:
+    if job.paused == BY_HAND and not is_operator:  # their own pause would take its place
         return CommandResult(f"The job {job.name} was paused by an operator, who can resume it.")
     await jobs.pause(job, "" if verb == "resume" else BY_HAND if is_operator else IN_CHAT)
     called = _name(job, person)

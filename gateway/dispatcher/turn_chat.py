@@ -8,9 +8,11 @@ from msgspec.structs import replace
 from gateway.agent.toolbox.shell import SHELL
 from gateway.agent.tools import JobQuestion, ScheduleAction, ScheduledWork, find_tool
 from gateway.dispatcher.context import DispatcherContext
+from gateway.dispatcher.message_events import build_turn_fields
 from gateway.errors import AdapterError, AgentError
 from gateway.jobs.job import BY_HAND, IN_CHAT, Job, describe_end, describe_job, describe_moment, digest_of, parse_time
 from gateway.jobs.journal import JobJournal
+from gateway.jobs.programs import check_command
 from gateway.lanes.turn import LaneTurn
 from gateway.messages.authors import can_send, find_hook
 from gateway.messages.message import Address, Message, Reply, attachment_from
@@ -85,9 +87,10 @@ class TurnChat(msgspec.Struct, eq=False):
 
         Raises:
             AgentError: the time is none, the author has too many jobs, or may not run commands.
+            AccessError: a hook did not allow the command.
         """
-        if work.command and not self._has_shell():
-            raise AgentError("a command needs the tool `shell`, which you do not have here")
+        if work.command:
+            await self._check_command(work.command)
         jobs, clock, turn, said = self.jobs, self.context.engine.clock, self.turn, self.message
         zone, now = self.context.settings.timezone(), jobs.clock()
         at, ahead = parse_time(when, zone, now, clock.calculate_difference)
@@ -125,16 +128,20 @@ class TurnChat(msgspec.Struct, eq=False):
     async def change_scheduled(self, name: str, action: ScheduleAction) -> None:
         """Remove, pause or resume a job of this conversation."""
         job = await self._find(name)
-        if job.paused == BY_HAND and action == "resume":
+        if job.paused == BY_HAND and action != "remove":
             raise AgentError(f"the reminder {name!r} was paused by hand; to go on: hermes-gateway jobs resume")
         if action == "remove":
             await self.jobs.remove(job)
         else:
             await self.jobs.pause(job, IN_CHAT if action == "pause" else "")
 
-    def _has_shell(self) -> bool:
-        tool = find_tool(self.context.agents.choose(self.message, self.turn.session).tools, SHELL)
-        return tool is not None and self.context.access.fit_tool(tool, self.role) is not None
+    async def _check_command(self, command: str) -> None:
+        agent, role = self.context.agents.choose(self.message, self.turn.session), self.message.role or self.role
+        tool = find_tool(agent.tools, SHELL)
+        if tool is None or self.context.access.fit_tool(tool, self.role) is None:
+            raise AgentError("a command needs the tool `shell`, which you do not have here")
+        fields = build_turn_fields(self.turn, self.message, role, agent.name)
+        await check_command(command, self.context.registry.scope(fields, answers={}))
 
     def _find_place(self, to: str) -> Address:
         try:

@@ -5,8 +5,11 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from gateway.agent.toolbox.shell import NO_OUTPUT, CommandOutput
+from gateway.agent.toolbox.shell import NO_OUTPUT, SHELL, CommandOutput
 from gateway.errors import AccessError, GatewayError
+from gateway.events import Pause
+from gateway.events.outcomes import find_reply
+from gateway.hooks.scope import HookScope
 from gateway.jobs.job import SILENT, STRANGER, Job, Moment
 from gateway.jobs.messages import find_low_role, id_of
 from gateway.messages.message import Message, Reply
@@ -15,6 +18,9 @@ from gateway.yaml_source.units import format_duration
 
 MAY_HAVE_RUN = "may have run"
 TOO_LONG = "took longer than {}"
+NOT_ALLOWED = "a hook did not allow the command"
+ASKED = "a hook asks a person about the command, and no person waits for a job"
+CHANGED = "a hook changed the command, and a job runs it as it was made, or not at all"
 
 # Runs the command of a job with these rights. Raises AccessError if they do not suffice.
 RunProgram: TypeAlias = Callable[[Job, Role], Awaitable[CommandOutput]]
@@ -22,6 +28,23 @@ RunProgram: TypeAlias = Callable[[Job, Role], Awaitable[CommandOutput]]
 
 async def run_no_program(job: Job, _role: Role) -> CommandOutput:
     raise AccessError(f"no commands run here, and so not that of {job.name}")
+
+
+async def check_command(command: str, view: HookScope) -> None:
+    """Have the hooks before tools decide about the command of a job, as about a call of `shell`.
+
+    Raises:
+        AccessError: a hook denied or changed the command, or asks a person.
+    """
+    call = {"tool": SHELL, "args": {"command": command}, "result": None, "impl": None}
+    try:
+        event = await view.run("tool:before", **call | {"args": {"command": command}, "call_id": "", "hop": 0})
+    except Pause:
+        raise AccessError(ASKED) from None
+    if (reply := find_reply(event.outcome)) is not None:
+        raise AccessError(reply or NOT_ALLOWED)
+    if any(event.get(name) != value for name, value in call.items()):
+        raise AccessError(CHANGED)
 
 
 async def run_program(

@@ -45,7 +45,9 @@ async def test_a_person_does_not_resume_what_an_operator_has_paused() -> None:
         assert "paused" in await say(room, "")
         assert await say(room, "resume tea") == "The job tea goes on."
         assert (await say(room, "pause tea", "9", "operator")).startswith("The job net:7/tea is paused")
-        assert await say(room, "resume tea") == "The job tea was paused by an operator, who can resume it."
+        refused = "The job tea was paused by an operator, who can resume it."
+        assert await say(room, "pause tea") == refused
+        assert await say(room, "resume tea") == refused
         assert await say(room, "resume tea", "9", "operator") == "The job net:7/tea goes on."
 
 

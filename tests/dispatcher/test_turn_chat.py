@@ -10,6 +10,7 @@ from gateway.agent.toolbox.shell_rules import read_job_question
 from gateway.agent.toolbox.shell_sandbox import ShellSandbox
 from gateway.config.settings import SandboxSettings, ToolSettings
 from gateway.dispatcher.context import GatewayFacts, PlatformInfo
+from gateway.events import Deny
 from gateway.jobs.job import Job
 from gateway.messages.message import Address
 from gateway.records import subjects
@@ -75,6 +76,19 @@ async def test_the_shell_answers_about_the_jobs_that_the_person_may_see() -> Non
     assert results[0].startswith("own: ")
     assert "theirs" not in results[0]
     assert results[1].startswith("the job 'theirs' was not found")
+
+
+async def test_a_guard_of_the_shell_also_decides_about_a_command_that_is_scheduled() -> None:
+    shell = ShellOptions(
+        ToolSettings(shell="allow"), fail, {}, fail, ShellSandbox(SandboxSettings(), find_support()), fail
+    )
+    turn = {"user": "plan", "answers": [calling("schedule", when="1h", command="df /"), {"text": "done"}]}
+    async with chat(turn, tools=(make_shell_tool(shell), *make_chat_tools(shell))) as room:
+        room.house.registry.on("tool:before", lambda _event: Deny("no disks"), when={"tool": "shell"})
+        await room.write("plan")
+        await room.hear(1)
+        (result,) = [entry for entry in (await room.house.sessions.open(KEY)).entries if entry.role == "tool"]
+        assert (result.content, await room.dispatcher.jobs.list_of(KEY)) == ("no disks", [])
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Commands of jobs: each moment runs once, a crash is told, and the output is the answer."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import anyio
@@ -7,8 +8,10 @@ import pytest
 
 from gateway.agent.toolbox.shell import NO_OUTPUT, CommandOutput
 from gateway.errors import AccessError, AgentError
+from gateway.events import Deny, Event, Pause, Question
+from gateway.hooks import HookRegistry
 from gateway.jobs.job import Job
-from gateway.jobs.programs import MAY_HAVE_RUN
+from gateway.jobs.programs import ASKED, CHANGED, MAY_HAVE_RUN, check_command
 from gateway.jobs.runner import JobPorts
 from gateway.messages.roles import Role
 from gateway.records import records
@@ -102,3 +105,21 @@ async def test_a_queued_command_begins_when_the_one_before_has_ended(machine: Ma
         tasks.cancel_scope.cancel()
     assert await machine.rows(job) == [(1, "ran", ""), (2, "ran", "")]
     assert len(machine.begun) == 2
+
+
+@pytest.mark.parametrize(("does", "reason"), [("deny", "not at night"), ("ask", ASKED), ("change", CHANGED), ("", "")])
+async def test_a_guard_of_the_shell_decides_about_the_command_of_a_job(does: str, reason: str) -> None:
+    async with HookRegistry() as registry:
+
+        @registry.on("tool:before", when={"tool": "shell"})
+        def guard(event: Event) -> Deny | None:
+            if does == "deny":
+                return Deny("not at night")
+            if does == "ask":
+                raise Pause((Question("q", "really?", "guard", "q"),))
+            if does == "change":
+                event["args"]["command"] = "df /tmp"
+            return None
+
+        with pytest.raises(AccessError, match=reason) if reason else nullcontext():
+            await check_command("df /", registry.scope({}, answers={}))

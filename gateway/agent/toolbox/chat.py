@@ -5,6 +5,7 @@ A message goes to the person before the work is done, to another chat, or later 
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Annotated, Any, TypeAlias
 
 from msgspec import Meta
@@ -21,6 +22,7 @@ from gateway.messages.parts import (
     Poll,
     check_part,
 )
+from gateway.yaml_source.units import parse_duration
 
 LONGEST_TEXT = 4000
 SEND_MESSAGE = "send_message"
@@ -124,9 +126,15 @@ def needs_approval(shell: ShellOptions | None, command: str, facts: Mapping[str,
 
 
 def is_timetable(when: str) -> bool:
-    """Return True for a time that comes again and again: `every 2h`, `@daily`, or a cron line."""
-    words = when.split()
-    return when.strip().startswith("@") or len(words) > 2 or words[:1] == ["every"]
+    """Return True for all that is not one moment: a duration, or a date."""
+    text = when.strip()
+    if parse_duration(text) is not None:
+        return False
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return True
+    return False
 
 
 async def _send_part(context: ToolContext, part: Poll | Location) -> str:

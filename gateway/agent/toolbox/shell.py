@@ -53,7 +53,7 @@ class ShellOptions(msgspec.Struct, frozen=True):
 
     def needs_approval(self, command: str, facts: Mapping[str, Any]) -> bool:
         """Return True if a person must approve first: no rule allows it, and the sandbox does not contain it."""
-        if self.settings.shell == "allow" or self.is_held(facts) or read_job_question(command):
+        if self.settings.shell == "allow" or self.is_held(facts):
             return False
         return self.find_plain_command(command, self.find_places(facts)) is None
 
@@ -106,10 +106,14 @@ def make_shell_tool(shell: ShellOptions) -> Tool:
             ask(ASK_OUTSIDE, question)
         return output.text
 
+    def asks(args: dict[str, Any], facts: Mapping[str, Any]) -> bool:
+        command = str(args["command"])
+        return read_job_question(command) is None and shell.needs_approval(command, facts)
+
     return tool_from(
         run,
         name=SHELL,
-        asks=lambda args, facts: shell.needs_approval(str(args["command"]), facts),
+        asks=asks,
         subject=lambda args: str(args["command"]),
     )
 

@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from gateway.agent.context_files import ContextFiles
+from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.agent.toolbox.shell import ShellOptions, make_shell_tool, run_command
 from gateway.agent.toolbox.shell_rules import ShellPlaces
 from gateway.agent.toolbox.shell_sandbox import ShellSandbox
@@ -52,6 +53,12 @@ def make_options(fork_server, folder, **settings):
 
 async def output_of(shell, command, **facts):
     return (await run_command(shell, command, facts)).text
+
+
+async def test_a_question_about_jobs_needs_no_approval_and_a_job_that_would_ask_it_does(options):
+    args = {"command": "hermes cron list", "when": "20m"}
+    (schedule,) = (one for one in make_chat_tools(options()) if one.name == "schedule")
+    assert (make_shell_tool(options()).asks(args, {}), schedule.asks(args, {})) == (False, True)
 
 
 @pytest.fixture
