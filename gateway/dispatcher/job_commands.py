@@ -21,8 +21,9 @@ async def run_jobs(call: Any) -> CommandResult:
     sees = partial(_is_seen, person, is_operator)
     verb, _, name = call.args.partition(" ")
     if not verb:
+        is_alone = call.message.address.chat_type == "dm"  # a group reads no texts
         found = [job for job in await jobs.list_all(sees) if not job.is_over]
-        return CommandResult("\n".join(_describe(job, person, role) for job in found) or "No jobs.")
+        return CommandResult("\n".join(_describe(job, person, role, is_alone) for job in found) or "No jobs.")
     if verb not in DONE or not name.strip():
         return CommandResult(USAGE)
     try:
@@ -40,8 +41,9 @@ def _is_seen(person: str, is_operator: bool, job: Job) -> bool:
     return is_operator or job.maker == person
 
 
-def _describe(job: Job, person: str, role: Role) -> str:
-    describe = describe_job if job.maker == person or is_admin(role) else describe_times
+def _describe(job: Job, person: str, role: Role, is_alone: bool) -> str:
+    is_whole = is_alone and (job.maker == person or is_admin(role))
+    describe = describe_job if is_whole else describe_times
     return describe(job, _name(job, person))
 
 

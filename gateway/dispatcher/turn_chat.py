@@ -22,6 +22,7 @@ from gateway.records import subjects
 from gateway.threads import run_in_thread
 
 SHOWN_MOMENTS = 20
+SHOWN_JOBS = 50
 
 
 class TurnChat(msgspec.Struct, eq=False):
@@ -118,7 +119,9 @@ class TurnChat(msgspec.Struct, eq=False):
             AgentError: the job was not found.
         """
         if verb == "list":
-            return "\n".join(map(describe_job, await self.jobs.list_all(self._sees))) or "No jobs."
+            found = await self.jobs.list_all(self._sees)
+            more = [f"... and {len(found) - SHOWN_JOBS} more"] if len(found) > SHOWN_JOBS else []
+            return "\n".join([*map(describe_job, found[:SHOWN_JOBS]), *more]) or "No jobs."
         job = (await self.jobs.find(name, self._sees)).job
         if verb == "show":
             return describe_job(job)

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypeAlias
 import msgspec
 
 from gateway.errors import AgentError
+from gateway.logs.text import to_one_line
 from gateway.messages.message import Address
 from gateway.messages.roles import Role
 from gateway.yaml_source.timetable import Interval, Timetable, parse_timetable
@@ -25,6 +26,7 @@ MOST_ROWS, LONGEST_KEPT = 1000, 90 * 86_400.0  # of the history of a job
 SILENT = "[SILENT]"  # the gateway does not send this answer to a job
 BY_HAND = "paused by hand"  # at the terminal, or on the page; the agent does not resume it
 MOST_FAILURES = 5
+LONGEST_LINE = 200  # characters of a job in a list
 TOO_OFTEN = f"failed {MOST_FAILURES} times in a row"
 STRANGER = "its maker may not speak here any more"
 IN_CHAT = "paused in its conversation"
@@ -245,9 +247,15 @@ def describe_times(job: Job, called: str = "") -> str:
 
 
 def describe_job(job: Job, called: str = "") -> str:
-    """Say in one line when a job comes, and how its last moment ended."""
-    last = f" [last: {describe_end(job.last, job.zone)}]" if job.last else ""
-    return f"{describe_times(job, called)}: {job.text or job.command}{last}"
+    """Say in one short line when a job comes, and how its last moment ended; a long text is cut."""
+    last = _cut(f" [last: {describe_end(job.last, job.zone)}]", LONGEST_LINE // 2) if job.last else ""
+    line = f"{describe_times(job, called)}: {job.text or job.command}"
+    return f"{_cut(line, LONGEST_LINE - len(last))}{last}"
+
+
+def _cut(text: str, limit: int) -> str:
+    line = to_one_line(text, limit)
+    return line if len(line) <= limit else f"{line[: limit - 3]}..."
 
 
 def describe_end(moment: Moment, zone: str) -> str:

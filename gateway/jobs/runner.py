@@ -194,9 +194,9 @@ class JobRunner:
         puts = [make_row_put(job, one) for one in rows]
         if first.state == "running":
             now = self._clocks.read_steady()
-            self._runs[job.maker].append(now)
             runs = (*(one for one in job.runs if one > now - HOUR), now)
             await self._start(StoredJob(seq, replace(job, runs=runs)), first, puts)
+            self._runs[job.maker].append(now)  # a Conflict, after which it is taken again, counts nothing
         else:
             await self._jobs.change(StoredJob(seq, replace(job, last=first)), *puts)
         for one in rows:

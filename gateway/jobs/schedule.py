@@ -88,7 +88,8 @@ class Scheduler:
         """Plan the hooks that are new, or have another timetable."""
         await self._woken.wait()
         self._woken = anyio.Event()
-        await self.load()
+        with anyio.CancelScope(shield=True):  # a mark that is written, and an event that is not emitted, would lose it
+            await self.load()
 
     async def load(self) -> None:
         """Plan the hooks that are not planned as they are now."""

@@ -37,7 +37,7 @@ async def handle(event_type, context):
     reply = done["reply"].strip()
     if done["status"] != "ok":
         log.warning("HEARTBEAT.md: %s: %s", done["status"], done["error"] or reply[:200])
-    elif reply and SILENT not in reply.upper():
+    elif reply not in ("", SILENT):  # an answer that quotes it speaks
         await gateway.send(options["deliver"], reply)
 
 

@@ -97,6 +97,7 @@ def test_jobs_are_listed_shown_replaced_paused_and_removed(gateway: GatewayProce
         (["add", "x", "--when", "1h", "--text", "x", "--agent", "nobody"], "the agent 'nobody' was not found"),
         (["add", "x", "--when", "1h", "--text", "x", "--model", "none"], "the model 'none' was not found"),
         (["add", "x", "--when", "1h", "--text", "x", "--ping", "here"], "--ping takes a URL"),
+        (["add", "x", "--when", "1h", "--text", "x", "--ping", "http://["], "--ping takes a URL"),
     ):
         refused = gateway.cli("jobs", *command)
         assert refused.returncode == 1, command

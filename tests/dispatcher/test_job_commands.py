@@ -4,14 +4,14 @@ from gateway.dispatcher.chat_commands import CommandCall
 from gateway.dispatcher.commands import ParsedCommand
 from gateway.dispatcher.job_commands import run_jobs
 from gateway.jobs.job import Job
-from gateway.messages.message import Message
+from gateway.messages.message import Address, Message
 from gateway.messages.roles import Role
 from gateway.sessions.session import Session
 from tests.dispatcher.room import KEY, ROOM, Chat, chat
 
 
-async def say(room: Chat, args: str, user: str = "7", role: Role = "user") -> str:
-    message = Message("m", ROOM, user, f"/jobs {args}")
+async def say(room: Chat, args: str, user: str = "7", role: Role = "user", at: Address = ROOM) -> str:
+    message = Message("m", at, user, f"/jobs {args}")
     call = CommandCall(ParsedCommand("jobs", args), message, role, Session(KEY), room.house, room.dispatcher.lanes)
     return (await run_jobs(call)).text
 
@@ -29,6 +29,7 @@ async def test_each_sees_and_steers_their_own_and_an_operator_no_text() -> None:
         assert own.startswith("tea: ")
         assert own.endswith("@daily: make tea")
         assert "net:8" not in own
+        assert "make tea" not in await say(room, "", at=Address("net", "team", chat_type="group"))
         seen = await say(room, "", "9", "operator")
         assert [line.partition(": ")[0] for line in seen.splitlines()] == ["net:7/tea", "net:8/tea"]
         assert "make tea" not in seen

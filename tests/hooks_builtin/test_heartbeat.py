@@ -125,5 +125,5 @@ def test_the_gateway_gives_a_sign_of_life(gateway: GatewayProcess) -> None:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         gateway.script(settings=f"gateway: {{ping: 'http://127.0.0.1:{server.server_port}/alive'}}\n")
         gateway.start()
-        gateway.until(lambda: heard == ["/alive"])
+        gateway.until(lambda: heard[:1] == ["/alive"])
         server.shutdown()

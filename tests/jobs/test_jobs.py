@@ -14,7 +14,18 @@ import pytest
 from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.engine.interface import NewRecord
 from gateway.errors import AgentError
-from gateway.jobs.job import STRANGER, TOO_OFTEN, Job, count_moments, find_history_limit, parse_time, read_timetable
+from gateway.jobs.job import (
+    LONGEST_LINE,
+    STRANGER,
+    TOO_OFTEN,
+    Job,
+    Moment,
+    count_moments,
+    describe_job,
+    find_history_limit,
+    parse_time,
+    read_timetable,
+)
 from gateway.jobs.journal import JobJournal
 from gateway.jobs.messages import DUE_TEXT
 from gateway.jobs.runner import SPENT, STILL_RUNNING, JobPorts, JobRunner
@@ -522,6 +533,15 @@ async def test_a_reminder_comes_as_a_message_and_silence_is_kept() -> None:
             assert await room.hear(3) == "I do"
             await until(lambda: told == ["job:due", "job:done"] * 2)
             assert len(room.net.sent) == 3
+
+
+def test_a_job_is_described_in_one_short_line() -> None:
+    last = Moment(NOON, "failed", "oh\n" * 500)
+    job = Job("tea", "tea", "net:7", "@daily", "make\ntea " * 50, ROOM, ROOM, KEY, "7", NOON, last=last)
+    line = describe_job(job)
+    assert len(line) <= LONGEST_LINE
+    assert "\n" not in line
+    assert "[last: " in line
 
 
 async def test_the_agent_lists_pauses_and_removes_what_it_has_scheduled() -> None:

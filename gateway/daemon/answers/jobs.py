@@ -104,8 +104,15 @@ def check_params(params: JobAddParams, agents: Agents) -> None:
             raise AgentError(f"the {what} {name!r} was not found; there are {', '.join(sorted(known))}")
     if params.command and params.model:
         raise AgentError("a command has no model; leave --model out")
-    if params.ping and not (urlsplit(params.ping).hostname and params.ping.startswith(("https://", "http://"))):
+    if params.ping and not is_url(params.ping):
         raise AgentError("--ping takes a URL, as https://hc-ping.com/ID")
+
+
+def is_url(text: str) -> bool:
+    try:
+        return text.startswith(("https://", "http://")) and bool(urlsplit(text).hostname)
+    except ValueError:  # as for http://[
+        return False
 
 
 def find_maker() -> tuple[str, Address, Role]:
