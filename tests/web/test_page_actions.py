@@ -124,6 +124,8 @@ GIVEN: dict[str, dict[str, Any]] = {
     "chat.send": {"to": "nobody", "text": "x"},
     **{f"sessions.{one}": {"session": "agent:main:terminal:dm:nobody"} for one in ("stop", "delete", "export")},
     "people.export": {"person": "telegram:404"},
+    "jobs.add": {"name": "tea", "when": "1h", "text": "make tea"},
+    **{f"jobs.{one}": {"name": "nobody"} for one in ("pause", "resume", "run", "remove")},
     "proposals.make": {"kind": "person", "name": "nobody"},
     "proposals.withdraw": {"id": "nothing"},
 }
@@ -184,7 +186,20 @@ def test_no_verb_of_the_page_but_a_proposal_names_a_path_a_program_or_the_config
     assert ACTS["proposals.make"] == ("kind", "name", "values")
     given = {name for verb, names in ACTS.items() if verb != "proposals.make" for name in names}
     answers = {"code", "role", "id", "allowed", "lasts", "digest", "text"}
-    assert given == answers | {"name", "names", "event", "since", "verb", "to", "wait", "session", "format", "person"}
+    assert given == answers | {
+        "name",
+        "names",
+        "event",
+        "since",
+        "verb",
+        "to",
+        "wait",
+        "session",
+        "format",
+        "person",
+        "when",
+        "zone",
+    }
 
 
 def test_a_hook_is_switched_off_and_on(gateway: GatewayProcess, browser: Browser) -> None:
