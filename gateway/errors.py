@@ -1,7 +1,6 @@
 """Every error of the gateway, named after what was at fault. A message names the thing, the place and the remedy."""
 
 import os
-import socket
 from enum import IntEnum
 from typing import Any
 
@@ -156,7 +155,7 @@ def describe_cause(error: BaseException) -> str:
     inner = [error.__cause__, *error.args, *getattr(error, "exceptions", ())]
     if found := next((one for one in inner if isinstance(one, BaseException)), None):
         return describe_cause(found)
-    if isinstance(error, socket.gaierror):
+    if type(error).__name__ == "gaierror":  # every command reads this module, and few need sockets
         return "no machine of that name was found"
     if isinstance(error, OSError) and str(error).startswith("[Errno "):  # those of TLS have texts of their own
         return os.strerror(error.errno or 0).lower()
