@@ -12,7 +12,6 @@ from functools import partial
 from typing import Any
 
 from gateway.agent.ports import TurnResult
-from gateway.agent.tool_approval import REFUSED, TOO_LATE, UNREACHABLE, UNSHOWN
 from gateway.agent.toolbox.chat import GRANTED, SEND_MESSAGE
 from gateway.agent.toolbox.file_reach import READABLE
 from gateway.agent.toolbox.workspace import OUTSIDE
@@ -28,7 +27,6 @@ from gateway.records.stores import make_value_put
 log = logging.getLogger(__name__)
 
 KEY = "chats"  # of the hook's store: the ids that names meant at first
-NOT_APPROVED = {text.format(tool=SEND_MESSAGE) for text in (REFUSED, TOO_LATE, UNREACHABLE, UNSHOWN)}
 REMEDY = "Add to config.yaml: "
 
 
@@ -94,7 +92,7 @@ def find_missing(entries: Sequence[Entry], hook: str, grants: TurnGrants) -> str
     refused = [(calls[one.call_id], one.content) for one in entries if one.error and one.call_id in calls]
     may, read = list(grants.may), list(map(str, grants.read))
     for call, why in refused:
-        if call.name == SEND_MESSAGE and why in NOT_APPROVED and call.args.get("to") not in may:
+        if call.name == SEND_MESSAGE and call.args.get("to") not in (None, "", *may):
             may.append(str(call.args["to"]))
         elif OUTSIDE in why:
             read.append(str(call.args.get("path")))
