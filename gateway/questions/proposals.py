@@ -30,6 +30,7 @@ from gateway.records.stores import make_value_put, read_store
 
 STORE = "gateway/proposals"  # no hook has such a name: a folder's name contains no slash
 KIND = "proposal"  # starts the ids of replies that show one
+DESK = "desk"  # the kind of a question of a program on the desk, and its platform
 TOOL = "change_gateway"  # the tool that a proposal is a call of; no agent has it
 KEPT_SECONDS = 86_400.0
 ANSWERED = "proposals.answer"  # in the activity
@@ -194,23 +195,26 @@ async def answer_proposal(
 
 def as_approval(proposal: Proposal) -> dict[str, Any]:
     """Return an open proposal in the form in which the terminal lists approvals."""
-    args = {"proposal": [" ".join(filter(None, [one.words, one.text])) for one in proposal.shown]}
+    is_desk = proposal.kind == DESK
+    tool, platform = (proposal.name, DESK) if is_desk else (TOOL, WEB)
+    by = proposal.by.split(":")[1] if is_desk else proposal.by  # the program
+    shown = [" ".join(filter(None, [one.words, one.text])) for one in proposal.shown]
     return {
         "id": proposal.mark,
         "question": "",
         "session_key": "",
-        "platform": WEB,
+        "platform": platform,
         "chat_id": proposal.place,
         "thread_id": "",
-        "user_id": proposal.by,
+        "user_id": by,
         "user_name": "",
         "until": proposal.until,
         "shown": [msgspec.to_builtins(one) for one in proposal.shown],
         "digest": proposal.digest,
-        "tools": [TOOL],
+        "tools": [tool],
         "hooks": [],
-        "calls": [{"tool": TOOL, "args": args}],
-        "who": f"{WEB} {proposal.by}",
+        "calls": [{"tool": tool, "args": {"call" if is_desk else "proposal": shown}}],
+        "who": f"{platform} {by}",
         "can_last": False,
     }
 

@@ -24,7 +24,7 @@ from gateway.people.verbs import PersonParams
 from gateway.proposals.proposals import Plan, Proposer
 from gateway.proposals.settings_plan import SettingsPlan, collect_settings
 from gateway.proposals.verbs import ProposalIdParams, ProposalParams
-from gateway.questions.proposals import Proposal
+from gateway.questions.proposals import DESK, Proposal
 from gateway.records.activity import CALLER, OWNER_LOGIN, PAGE_PLACE
 from gateway.threads import run_in_thread
 
@@ -73,7 +73,8 @@ async def proposals_make(
 
 
 async def proposals_list(people: People, turns: Turns) -> Any:
-    found = [one.proposal for one in (await turns.proposals.journal.list())[:MOST_LISTED]]
+    kept = [one.proposal for one in await turns.proposals.journal.list()]
+    found = [one for one in kept if one.kind != DESK][:MOST_LISTED]  # the owner's own calls are not for a page
     ids = [name for one in found for name in (one.by, one.answered_by, one.name if one.kind == "person" else "")]
     return {"proposals": [show(one) for one in found], "names": people.names.describe(filter(None, ids))}
 
