@@ -54,7 +54,7 @@ class DeskSocket:
         parts, proposals = (base.engine, turns.outbox, self._storage.activity, base.tasks), turns.proposals
         people = proposals.list_owners, proposals.describe_person
         questions = room.DeskQuestions(*parts, *people, lambda: base.settings.desk)
-        return room.Desk(questions, base.registry, base.home.root)
+        return room.Desk(questions, base.registry, base.home)
 
     def find_program(self, ancestors: Sequence[int]) -> str:
         """Return the connected program from which these processes descend; "" if they do from none."""

@@ -11,7 +11,7 @@ import sys
 from posix import environ
 
 TRIES = 20  # of the first connection, with a pause after each
-TRIES_AGAIN = 300  # after a lost connection: so long a restart of the gateway may take
+TRIES_AGAIN = 300  # more after the first connection, and never again: so long a restart of the gateway may take
 PAUSE = 0.1
 REASON = "hermes-gateway does not answer: start it with `hermes-gateway run`, or see `hermes-gateway doctor`"
 ASK = (
@@ -26,20 +26,20 @@ DENY = (
 
 def ask_gateway(path: str, request: bytes) -> "tuple[int, str] | None":
     """Return the gateway's exit code and text; None if no gateway answers."""
-    tries = TRIES
+    tries, more = TRIES, TRIES_AGAIN
     waiting, _other = _socket.socketpair()
     waiting.settimeout(PAUSE)
     while tries > 0:
         connection = _socket.socket(_socket.AF_UNIX)
         try:
             connection.connect(path)
-            tries = TRIES_AGAIN
+            tries, more = tries + more, 0
             connection.sendall(request)
             head, _, text = read_all(connection).partition(b"\n")
             code, _, length = head.partition(b" ")
             if length and len(text) == int(length):
                 return int(code), text.decode()
-        except OSError:
+        except (OSError, ValueError):  # no gateway, or an answer of something else
             pass
         finally:
             connection.close()

@@ -12,10 +12,9 @@ from gateway.events import Question
 from gateway.events.asked_calls import make_asked_call
 from gateway.logs.signs import show_signs
 from gateway.messages.message import LiteralText
+from gateway.questions.proposals import DESK
 from gateway.questions.text import show_call
 from gateway.worker.json_decoder import JsonDecoder
-
-PLATFORM = "desk"
 
 
 class ProgramEvent(msgspec.Struct, frozen=True):
@@ -61,9 +60,9 @@ class DeskCall(msgspec.Struct, frozen=True):
         given = self.given
         own = {"program": self.program.name, "tool": given.tool_name, "args": given.tool_input, "folder": given.cwd}
         return {
-            "platform": PLATFORM,
+            "platform": DESK,
             "user_id": self.person,
-            "person": f"{PLATFORM}:{self.person}",
+            "person": f"{DESK}:{self.person}",
             "role": "owner",
             "scope": "owner",
             "chat_id": given.cwd,

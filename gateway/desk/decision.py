@@ -10,22 +10,25 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from gateway.config.home import Home
 from gateway.desk.call import DeskCall, DeskQuestion
 from gateway.desk.programs import make_decision, make_permission_answer
 from gateway.desk.questions import DeskAnswer, DeskQuestions
-from gateway.desk.settings_file import has_own_line
+from gateway.desk.settings_file import ends_hooks, has_own_lines
 from gateway.events import Event, Pause, Question
 from gateway.events.outcomes import find_reply, find_retry
 from gateway.hooks import HookRegistry
 
 DENIED = 2  # the exit code that each program takes as a denial, with the reason on the standard error
-REFUSED = "An owner refused this in a chat. Go on without it, or ask them."
 UNANSWERED = "No owner allowed this in time. Go on without it."
 NOT_ALLOWED = "A hook of hermes-gateway did not allow this call."
 CHANGED = "A hook of hermes-gateway changed this call. Make it again in this form: {call}"
 GUARDED = "This call names the gateway, its home or the settings that connect the program to it."
-LOST = "hermes-gateway is connected in these settings; `hermes-gateway disconnect {program}` takes it out"
-OWN_WORDS = ("hermes-gateway", "desk/ask.py")
+LOST = (
+    "hermes-gateway is connected in these settings, and its lines would have no effect: "
+    "`hermes-gateway connect {program}` writes them again, `hermes-gateway disconnect {program}` takes them out"
+)
+OWN_WORDS = ("hermes-gateway", "desk/ask.py", "disableAllHooks")
 
 
 class Answer(NamedTuple):
@@ -40,7 +43,7 @@ class Desk(msgspec.Struct, frozen=True):
 
     questions: DeskQuestions
     registry: HookRegistry
-    home: Path
+    home: Home
 
     async def find_answer(self, call: DeskCall) -> Answer:
         program, event = call.program, call.given.hook_event_name
@@ -48,7 +51,7 @@ class Desk(msgspec.Struct, frozen=True):
             return await self._judge(call)
         if event == program.question:
             return await self._ask_for_program(call)
-        if event == program.guard and is_disconnection(call):
+        if event == program.guard and self._is_disconnection(call):
             return Answer(0, json.dumps({"decision": "block", "reason": LOST.format(program=program.name)}))
         if event == program.after:
             self._emit_after(call)
@@ -82,7 +85,8 @@ class Desk(msgspec.Struct, frozen=True):
 
     def _find_own_question(self, call: DeskCall) -> tuple[Question, ...]:
         """Return our question about a call by which the program could approve itself."""
-        words = (*OWN_WORDS, str(self.home), f"{call.program.folder}/{call.program.file}")
+        program = call.program
+        words = (*OWN_WORDS, *name_home(self.home.root), f"{program.folder}/settings", program.variable)
         written = json.dumps(call.given.tool_input, ensure_ascii=False)
         if not any(word in written for word in words):
             return ()
@@ -90,7 +94,7 @@ class Desk(msgspec.Struct, frozen=True):
 
     def _refuse(self, call: DeskCall, answered: DeskAnswer) -> Answer:
         if answered.outcome == "refused":
-            return Answer(DENIED, REFUSED)
+            return Answer(DENIED, answered.why)
         if answered.outcome == "late" and self.questions.read_settings().unanswered == "ask" and call.can_ask:
             return Answer(0, make_decision("ask", UNANSWERED))
         return Answer(DENIED, UNANSWERED)
@@ -102,20 +106,31 @@ class Desk(msgspec.Struct, frozen=True):
             case "done":
                 return Answer(0, make_permission_answer(is_allowed=True))
             case "refused":
-                return Answer(0, make_permission_answer(is_allowed=False, reason=REFUSED))
+                return Answer(0, make_permission_answer(is_allowed=False, reason=answered.why))
             case "late" if self.questions.read_settings().unanswered == "deny":
                 return Answer(0, make_permission_answer(is_allowed=False, reason=UNANSWERED))
         return Answer()
+
+    def _is_disconnection(self, call: DeskCall) -> bool:
+        """Return True if our lines would have no effect after this change of the program's settings."""
+        given, path = call.given, Path(call.given.file_path)
+        if ends_hooks(path):
+            return True
+        settings = self.questions.read_settings()
+        return given.source == "user_settings" and not has_own_lines(
+            call.program, path, self.home.desk_socket, settings
+        )
 
     def _emit_after(self, call: DeskCall) -> None:
         view, given = self.registry.scope(call.facts), call.given
         view.emit("tool:after", **call.resolve(), result=given.tool_response, parts=[], error=None, denied=None)
 
 
-def is_disconnection(call: DeskCall) -> bool:
-    """Return True if this change of the program's own settings would take our lines out."""
-    given = call.given
-    return given.source == "user_settings" and not has_own_line(call.program, Path(given.file_path))
+def name_home(home: Path) -> tuple[str, ...]:
+    """Return how a call may name the home: by its path, from the person's folder, or by a hidden folder's name."""
+    person = Path.home()
+    below = (f"/{home.relative_to(person)}",) if home != person and home.is_relative_to(person) else ()
+    return (str(home), *below, *((home.name,) if home.name.startswith(".") else ()))
 
 
 def find_call_fault(call: DeskCall, event: Event) -> str:

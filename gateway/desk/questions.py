@@ -8,6 +8,7 @@ id.
 import logging
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Literal, NamedTuple, TypeAlias
 
 import anyio
@@ -19,10 +20,11 @@ from gateway.config.desk_settings import DeskSettings
 from gateway.desk.call import DeskCall, DeskQuestion
 from gateway.engine.interface import Engine
 from gateway.errors import Conflict
-from gateway.messages.message import Address
+from gateway.messages.message import Address, LiteralText
 from gateway.outbox.outbox import Outbox
 from gateway.questions.places import question_token_of
 from gateway.questions.proposals import (
+    DESK,
     KeptProposal,
     Proposal,
     ProposalJournal,
@@ -34,6 +36,10 @@ from gateway.records.activity import Activity
 from gateway.records.records import ActivityRecord
 
 MOST_SHOWN = 200_000  # characters of a call; a network shows a long one as a file
+MOST_OPEN = 20
+REFUSED = "An owner refused this in a chat. Go on without it, or ask them."
+TOO_LONG = "This call is too long to show in a chat. Split it."
+TOO_MANY = f"{MOST_OPEN} questions wait for an owner already. Wait for their answers, then try again."
 AT_THE_DESK = "It was answered at the desk."
 GONE = "The program does not ask any more."
 
@@ -43,10 +49,17 @@ log = logging.getLogger(__name__)
 
 
 class DeskAnswer(NamedTuple):
-    """The end of a question. `by`: the person who answered."""
+    """The end of a question. `by`: the person who answered; `why`: what the program reads of a denial."""
 
     outcome: Outcome
     by: str = ""
+    why: str = REFUSED
+
+
+@cache
+def log_no_owner() -> None:
+    """Log this once, since each call of the program would say it again."""
+    log.warning("desk: no owner has a chat with this bot; answer by `hermes-gateway approvals`, and see docs/people.md")
 
 
 class DeskQuestions(msgspec.Struct, frozen=True):
@@ -69,15 +82,30 @@ class DeskQuestions(msgspec.Struct, frozen=True):
         """Put the question, unless it is put already, and wait for its end."""
         call, shown, owners = question.call, question.show(), self.list_owners()
         if sum(len(one.text) for one in shown) > MOST_SHOWN:
-            return DeskAnswer("late")
-        key = f"desk:{question.id}"
+            return DeskAnswer("refused", why=TOO_LONG)
+        if len(self.waiting) >= MOST_OPEN:
+            return DeskAnswer("refused", why=TOO_MANY)
+        if not owners:
+            log_no_owner()
+        key = f"{DESK}:{call.program.name}:{question.id}"
+        self.waiting[key] = call
+        try:
+            return await self._wait(question, key, shown, owners)
+        except Exception:  # a cancelled one is withdrawn with its caller
+            self.waiting.pop(key, None)
+            raise
+
+    async def _wait(
+        self, question: DeskQuestion, key: str, shown: tuple[LiteralText, ...], owners: Sequence[Address]
+    ) -> DeskAnswer:
+        call = question.call
         tail = await self.engine.tail(subject_of(key))
         seq, kept = await self.journal.read(key)
         if kept is None:
             now, mark = time.time(), question_token_of(question.id, call.digest)
             kept = Proposal(
                 id=question.id,
-                kind="desk",
+                kind=DESK,
                 name=call.given.tool_name,
                 by=key,
                 place=call.given.cwd,
@@ -92,7 +120,6 @@ class DeskQuestions(msgspec.Struct, frozen=True):
             )
             await self.journal.write(kept, seq)
             await send_proposal(self.outbox, kept, owners)
-        self.waiting[key] = call
         with anyio.move_on_after(max(kept.until - time.time(), 0)):
             while (await self._read(key)).proposal.state == "open":
                 await anext(tail)
@@ -111,9 +138,9 @@ class DeskQuestions(msgspec.Struct, frozen=True):
             await self._withdraw(key, AT_THE_DESK)
 
     async def _withdraw(self, key: str, why: str) -> None:
-        found = await self._read(key)
-        if found.proposal.state == "open":
-            await self._end(found, "withdrawn", why)
+        seq, found = await self.journal.read(key)
+        if found and found.state == "open":
+            await self._end(KeptProposal(seq, found), "withdrawn", why)
 
     async def _read(self, key: str) -> KeptProposal:
         seq, kept = await self.journal.read(key)
@@ -140,7 +167,7 @@ class DeskQuestions(msgspec.Struct, frozen=True):
 
     async def _end(self, found: KeptProposal, state: Outcome, result: str = "") -> bool:
         """Write an end and show it in the chats; False if another end was faster."""
-        ended = replace(found.proposal, state=state, result=result, mark="")
+        ended = replace(found.proposal, state=state, result=result, mark="", shown=())  # the chats show the call
         try:
             await self.journal.write(ended, found.seq)
         except Conflict:

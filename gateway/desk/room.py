@@ -5,7 +5,10 @@ they came. It gets a line (an exit code and a length) and a text. A caller that 
 """
 
 import logging
+import os
+import secrets
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import anyio
@@ -15,7 +18,7 @@ from gateway.control.callers import find_user
 from gateway.desk.call import DeskCall, decode_event
 from gateway.desk.decision import Answer
 from gateway.desk.decision import Desk as Desk
-from gateway.desk.programs import PROGRAMS
+from gateway.desk.programs import PROGRAMS, Program
 from gateway.desk.questions import DeskQuestions as DeskQuestions
 from gateway.desk.settings_file import MARK
 from gateway.worker import kernel
@@ -23,8 +26,10 @@ from gateway.worker.process_tree import ProcessInfo, find_ancestors, read_proces
 
 LONGEST_HEAD = 200
 LONGEST_BODY = 8_000_000
+READ_SECONDS = 10.0  # the command has read everything from the program before it connects
 SHELLS = (b"sh", b"bash", b"dash", b"zsh", b"ksh")
 UNREADABLE = "hermes-gateway cannot read this call"
+BELOW = "hermes-gateway has started this itself, and puts no questions for it"
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +66,7 @@ class DeskCaller:
         while len(self._data) < int(length):
             await self._receive()
         process = self.process
-        asker = f"{process.pid}/{process.started}" if process else f"unknown {id(self)}"
+        asker = f"{process.pid}/{process.started}" if process else f"unknown {secrets.token_hex(16)}"
         event = decode_event(self._data)
         return DeskCall(PROGRAMS[name], event, asker, find_user(self._socket), is_attended=attended == "1")
 
@@ -70,11 +75,10 @@ class DeskCaller:
         await self._stream.send(f"{answer.code} {len(text)}\n".encode() + text)
 
     async def wait_until_left(self, scope: anyio.CancelScope) -> None:
-        """Cancel the scope when the caller hangs up."""
-        try:
+        """Cancel the scope when the caller hangs up, or sends more than its call."""
+        with suppress(anyio.EndOfStream, anyio.BrokenResourceError):
             await self._receive()
-        except (anyio.EndOfStream, anyio.BrokenResourceError):
-            self.has_left = True
+        self.has_left = True
         scope.cancel()
 
     async def _receive(self) -> None:
@@ -86,26 +90,43 @@ async def answer_caller(desk: Desk, stream: anyio.abc.SocketStream, programs: di
     """Answer one caller; `programs` receives the process of the program that started it."""
     caller = DeskCaller(stream)
     try:
-        call = await caller.read_call()
-    except ValueError as error:
+        with anyio.fail_after(READ_SECONDS):
+            call = await caller.read_call()
+    except (ValueError, TimeoutError) as error:
         log.warning("desk: a call cannot be read: %s", error)
         await caller.answer(Answer(2, UNREADABLE))
         return
-    if program := find_program(caller.process):
-        programs[program.pid, program.started] = call.program.title
-    answer = Answer()
+    process = caller.process
+    if process and os.getpid() in find_ancestors(process.pid):
+        await caller.answer(Answer(2, BELOW))
+        return
+    add_program(programs, call.program, process)
+    answer = Answer(2, UNREADABLE)  # also for a caller that sends more than its call
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(caller.wait_until_left, tasks.cancel_scope)
         answer = await desk.find_answer(call)
         tasks.cancel_scope.cancel()
     if caller.has_left:
         await desk.questions.withdraw(call)
-    else:
-        await caller.answer(answer)
+    await caller.answer(answer)
 
 
-def find_program(asker: ProcessInfo | None) -> ProcessInfo | None:
-    """Return the process that started the command: its parent, or the parent of the shell between them."""
+def add_program(programs: dict[tuple[int, int], str], program: Program, asker: ProcessInfo | None) -> None:
+    """Add the process of the program, and remove those that have ended."""
+    for pid, started in list(programs):
+        known = read_process(pid)
+        if known is None or known.started != started:
+            del programs[pid, started]
+    if found := find_program(program, asker):
+        programs[found.pid, found.started] = program.title
+
+
+def find_program(program: Program, asker: ProcessInfo | None) -> ProcessInfo | None:
+    """Return the process that started the command: its parent, or the parent of the shell between them.
+
+    None for an orphan: it has a parent that adopted it, from which a person's terminal may descend too.
+    """
+    shared = {1, os.getpid(), *find_ancestors(os.getpid())}
     for pid in find_ancestors(asker.pid) if asker else ():
         try:
             words = Path(f"/proc/{pid}/cmdline").read_bytes()
@@ -113,5 +134,5 @@ def find_program(asker: ProcessInfo | None) -> ProcessInfo | None:
             return None
         name, _, rest = words.partition(b"\0")
         if not (name.rpartition(b"/")[2] in SHELLS and MARK.encode() in rest):
-            return read_process(pid)
+            return read_process(pid) if pid not in shared and program.name.encode() in words.lower() else None
     return None

@@ -6,12 +6,13 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gateway.config.desk_settings import DeskSettings
 from gateway.desk import ask
-from gateway.desk.programs import Program
+from gateway.desk.programs import PROGRAMS, Program
 from gateway.errors import ConfigError
 
 MARGIN = 60.0  # seconds by which the program's limit is longer than ours
@@ -41,7 +42,7 @@ def connect(program: Program, path: Path, socket: Path, settings: DeskSettings) 
         ConfigError: the file cannot be read as the program's settings.
     """
     before, kept = _read(path)
-    others = {command.split()[-1] for command in _list_commands(kept, program)} - {shlex.quote(str(socket))}
+    others = {_find_socket(command) for command in _list_commands(kept, program)} - {str(socket)}
     _remove_own(kept, program)
     hooks = kept.setdefault("hooks", {})
     for event, entry in make_entries(program, socket, settings).items():
@@ -58,13 +59,38 @@ def disconnect(program: Program, path: Path) -> SettingsFile:
     return SettingsFile(path, before, _write(kept), ())
 
 
-def has_own_line(program: Program, path: Path) -> bool:
-    """Return True if our line before a tool is in the file."""
+def list_connections(environ: Mapping[str, str]) -> list[tuple[Program, SettingsFile]]:
+    """List the programs that this installation has connected, each with its file without our lines."""
+    found = []
+    for program in PROGRAMS.values():
+        path = find_file(program, environ)
+        with suppress(ConfigError):  # a file of another form has no lines that we could take out
+            _, kept = _read(path)
+            if any(str(ask.__file__) in command for command in _list_commands(kept, program)):
+                found.append((program, disconnect(program, path)))
+    return found
+
+
+def has_own_lines(program: Program, path: Path, socket: Path, settings: DeskSettings) -> bool:
+    """Return True if all our lines are in the file as `connect` writes them, each for all calls of its event."""
     try:
         _, kept = _read(path)
     except ConfigError:
         return False
-    return any(f" {program.before} " in command for command in _list_commands(kept, program))
+    groups = {event: [one for one in found if isinstance(one, dict)] for event, found in kept.get("hooks", {}).items()}
+    return all(
+        any(entry in one.get("hooks", ()) and not {"matcher", "if"} & set(one) for one in groups.get(event, ()))
+        for event, entry in make_entries(program, socket, settings).items()
+    )
+
+
+def ends_hooks(path: Path) -> bool:
+    """Return True if these settings, of whatever place, end all hooks of the program."""
+    try:
+        _, kept = _load(path)
+    except ConfigError:
+        return False
+    return isinstance(kept, dict) and bool(kept.get("disableAllHooks"))
 
 
 def make_entries(program: Program, socket: Path, settings: DeskSettings) -> dict[str, dict[str, Any]]:
@@ -99,7 +125,7 @@ def write_file(file: SettingsFile) -> None:
     Path(name).replace(file.path)
 
 
-def _read(path: Path) -> tuple[str | None, dict[str, Any]]:
+def _load(path: Path) -> tuple[str | None, Any]:
     try:
         text = path.read_text("utf-8")
     except FileNotFoundError:
@@ -107,13 +133,23 @@ def _read(path: Path) -> tuple[str | None, dict[str, Any]]:
     except (UnicodeDecodeError, OSError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from None
     try:
-        kept = json.loads(text) if text.strip() else {}
-    except ValueError as error:
+        return text, json.loads(text) if text.strip() else {}
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} is no JSON: {error}\nmend the file first; nothing was written") from None
+
+
+def _read(path: Path) -> tuple[str | None, dict[str, Any]]:
+    text, kept = _load(path)
     groups = kept.get("hooks", {}) if isinstance(kept, dict) else None
-    if not isinstance(groups, dict) or not all(isinstance(one, list) for one in groups.values()):
+    if not isinstance(groups, dict) or not all(map(_is_group_list, groups.values())):
         raise ConfigError(f"{path} has another form than these settings have\nmend the file first; nothing was written")
     return text, kept
+
+
+def _is_group_list(groups: Any) -> bool:
+    if not isinstance(groups, list):
+        return False
+    return all(isinstance(one.get("hooks", []), list) for one in groups if isinstance(one, dict))
 
 
 def _write(kept: Mapping[str, Any]) -> str:
@@ -123,6 +159,13 @@ def _write(kept: Mapping[str, Any]) -> str:
 def _is_own(handler: Any, program: Program) -> bool:
     command = handler.get("command") if isinstance(handler, dict) else None
     return isinstance(command, str) and MARK in command and f" {program.name} " in command
+
+
+def _find_socket(command: str) -> str:
+    try:
+        return shlex.split(command)[-1]
+    except ValueError:  # a person has changed the line
+        return command
 
 
 def _list_commands(kept: Mapping[str, Any], program: Program) -> list[str]:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -13,6 +14,12 @@ from typing import Any
 import pytest
 from anyio import to_thread
 
+from gateway.config.desk_settings import DeskSettings
+from gateway.desk import ask
+from gateway.desk.decision import name_home
+from gateway.desk.programs import PROGRAMS
+from gateway.desk.settings_file import connect, list_connections, write_file
+from gateway.errors import ConfigError
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN, BEN, Shown
 from tests.adapters.telegram_wire import TOKEN, TelegramWire
@@ -116,6 +123,9 @@ async def test_an_owner_allows_in_their_chat_what_claude_asks(desk: Desk) -> Non
     shown = await desk.question()
     for words in ("Bash", "touch made", "say hello", "/home/ann/proj"):
         assert words in shown.text
+    listed = await to_thread.run_sync(desk.gateway.cli, "approvals")
+    assert ("(desk claude)" in listed.stdout, "change_gateway" in listed.stdout) == (True, False)
+    assert desk.gateway.call("proposals.list")["proposals"] == [], "the page shows these to admins"
     await desk.wire.press(shown, "Yes", by=BEN)  # an admin is no owner
     await desk.wire.press(shown, "Yes", by=ANN)
     code, out, err = await asked
@@ -320,22 +330,133 @@ async def test_a_connected_program_cannot_approve_itself(desk: Desk) -> None:
 
 
 async def test_what_names_the_gateway_is_asked_whatever_hooks_say(desk: Desk) -> None:
-    for args in ({"command": "hermes-gateway approvals yes x"}, {"file_path": str(desk.gateway.home.config)}):
+    settings = "/home/ann/proj/.claude/settings.local.json"
+    for args in ({"command": "hermes-gateway approvals yes x"}, {"file_path": settings}):
         asked = desk.ask(make_call("Bash" if "command" in args else "Edit", **args))
         await desk.wire.press(await desk.question(), "No", by=ANN)
         assert (await asked)[0] == 2
 
 
 async def test_lines_of_ours_stay_in_effect_when_the_settings_lose_them(desk: Desk) -> None:
-    change = make_event("ConfigChange", source="user_settings", file_path=str(desk.file))
-    [group] = json.loads(desk.file.read_text())["hooks"]["ConfigChange"]
+    whole = desk.file.read_text()
+    ours = json.loads(whole)["hooks"]
+    [group] = ours["ConfigChange"]
     words = [sys.executable, "-c", PROGRAM, group["hooks"][0]["command"]]
+    [[entry]] = [one["hooks"] for one in ours["PreToolUse"]]
+    matched = [{"matcher": "Read", "hooks": [entry]}]
+    ended = [{"hooks": [entry | {"timeout": 1}]}]
+    texts = ["{}", "{", *(json.dumps({"hooks": ours | {"PreToolUse": one}}) for one in (matched, ended))]
+    off = json.dumps({"hooks": ours, "disableAllHooks": True})
+    rows = [("user_settings", text) for text in (whole, *texts, off)]
     found = []
-    for text in (desk.file.read_text(), "{}", "{"):
+    for source, text in [*rows, ("project_settings", "{}"), ("project_settings", off)]:
         desk.file.write_text(text)
-        run = lambda: subprocess.run(words, input=change, capture_output=True, text=True)  # noqa: E731
-        found.append((await to_thread.run_sync(run)).stdout)
-    assert [text[:20] for text in found] == ["", '{"decision": "block"', '{"decision": "block"']
+        change = make_event("ConfigChange", source=source, file_path=str(desk.file))
+        run = lambda text=change: subprocess.run(words, input=text, capture_output=True, text=True)  # noqa: E731
+        found.append('"block"' in (await to_thread.run_sync(run)).stdout)
+    assert found == [False, *[True] * 5, False, True]
+
+
+def ask_as_orphan(command: str, text: str) -> str:
+    """Give the command its call when the shell that started it has ended, and return the answer."""
+    reader, writer = os.pipe()
+    with subprocess.Popen(["sh", "-c", f"exec 3<&0; {command} <&3 &"], stdin=reader, stdout=subprocess.PIPE) as shell:
+        os.close(reader)
+        shell.wait()
+        os.write(writer, text.encode())
+        os.close(writer)
+        assert shell.stdout
+        return shell.stdout.read().decode()
+
+
+async def test_an_orphan_makes_nobody_a_program(desk: Desk) -> None:
+    """Its parent adopted it, and is an ancestor of the person's terminal too."""
+    [group] = json.loads(desk.file.read_text())["hooks"]["PreToolUse"]
+    assert await to_thread.run_sync(ask_as_orphan, group["hooks"][0]["command"], make_call(command="ls")) == ""
+    assert desk.gateway.call("status")["state"] == "ready"
+
+
+async def open_call(desk: Desk, **args: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Put the program's own question about a call; the command does the same."""
+    body = make_call(event="PermissionRequest", **args).encode()
+    reader, writer = await asyncio.open_unix_connection(str(desk.gateway.home.desk_socket))
+    writer.write(f"claude PermissionRequest 1 {len(body)}\n".encode() + body)
+    return reader, writer
+
+
+async def test_a_caller_that_says_more_than_its_call_is_denied(desk: Desk) -> None:
+    reader, writer = await open_call(desk, command="ls")
+    shown = await desk.question()
+    writer.write(b"x")
+    assert (await reader.read())[:2] == b"2 "
+    writer.close()
+    await desk.closed(shown, "does not ask any more")
+
+
+async def test_what_cannot_be_shown_is_denied_with_its_reason(desk: Desk) -> None:
+    reader, long = await open_call(desk, command="x" * 200_001)
+    assert b"Split it." in await reader.read()
+    callers = [await open_call(desk, command=f"sleep {number}") for number in range(21)]
+    answers = [asyncio.ensure_future(reader.read()) for reader, _ in callers]
+    done, waiting = await asyncio.wait(answers, return_when=asyncio.FIRST_COMPLETED)
+    assert [b"20 questions wait" in one.result() for one in done] == [True]
+    for one in waiting:
+        one.cancel()
+    for writer in (long, *(writer for _, writer in callers)):
+        writer.close()
+
+
+ASKS = """
+import socket
+def handle(event_type, context):
+    with socket.socket(socket.AF_UNIX) as one:
+        one.connect(PATH)
+        one.sendall(BODY)
+        print(one.recv(1000))
+"""
+
+
+async def test_the_gateway_s_own_processes_put_no_questions(desk: Desk) -> None:
+    body = make_call(command="ls").encode()
+    call = f"claude PreToolUse 1 {len(body)}\n".encode() + body
+    given = f"PATH, BODY = {str(desk.gateway.home.desk_socket)!r}, {call!r}\n"
+    await add_hook(desk, "asks", "events: [tool:after]\n", given + ASKS)
+    assert await desk.ask(make_event("PostToolUse")) == (0, "", "")
+    log = desk.gateway.home.hook_logs
+    await until(lambda: "has started this itself" in "".join(one.read_text() for one in log.iterdir()))
+
+
+def test_the_home_has_more_than_one_name() -> None:
+    home = Path.home() / ".hermes"
+    assert name_home(home) == (str(home), "/.hermes", ".hermes")
+    assert name_home(Path("/srv/work")) == ("/srv/work",)
+
+
+def test_a_home_with_blanks_is_one_gateway_and_odd_settings_are_named(tmp_path: Path) -> None:
+    path, program = tmp_path / ".claude" / "settings.json", PROGRAMS["claude"]
+    at = tmp_path / "my home" / "desk.sock"
+    write_file(connect(program, path, at, DeskSettings()))
+    again = connect(program, path, at, DeskSettings())
+    assert (again.others, again.after) == ((), again.before)
+    [(_, file)] = list_connections({"HOME": str(tmp_path)})
+    write_file(file)
+    assert (path.read_text(), list_connections({"HOME": str(tmp_path)})) == ("{}\n", [])
+    path.write_text('{"hooks": {"Stop": [{"hooks": null}]}}')
+    with pytest.raises(ConfigError, match="another form"):
+        connect(program, path, at, DeskSettings())
+
+
+def test_an_answer_of_another_form_is_none(tmp_path: Path) -> None:
+    command = [sys.executable, "-I", "-S", "-E", ask.__file__, "claude", "PreToolUse", "ask", str(tmp_path / "s")]
+    with socket.socket(socket.AF_UNIX) as accepting:
+        accepting.bind(command[-1])
+        accepting.listen()
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as asker:
+            for answer in (b"2 x\n", b"0 2\nok"):
+                with accepting.accept()[0] as connection:
+                    assert connection.recv(100) == b"claude PreToolUse - 0\n"
+                    connection.sendall(answer)
+            assert asker.communicate()[0] == "ok"
 
 
 def test_a_gateway_to_which_nothing_is_connected_loads_none_of_this() -> None:
