@@ -15,6 +15,7 @@ from gateway.cli.service.systemd import SystemdService
 from gateway.cli.upgrade import describe_other_gateways
 from gateway.cli.upgrade.running_gateway import RunningGateway, find_service
 from gateway.config.home import Home, get_process_environment
+from gateway.desk.settings_file import list_connections, write_file
 from gateway.errors import ExitCode
 from gateway.installation import PACKAGE, Installation, find_installation
 from gateway.upgrade.plan import steer_upgrade
@@ -34,6 +35,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
     gateway.check_caller()
     shared = describe_other_gateways(home, installation.prefix)
     service, command = find_service(home, environ, 0), make_removal_command(installation)
+    connected = list_connections(environ)
     show_fields(
         [
             ("gateway", f"{gateway.describe()}{'; it is stopped' if gateway.pid else ''}"),
@@ -43,6 +45,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
                 f"{installation.prefix} ({installation.way}){'' if command else ' stays: it is yours to remove'}",
             ),
             ("home", f"{home.own_folder} {'goes' if args.purge else 'stays'}"),
+            *((program.title, f"is disconnected: {file.path}") for program, file in connected),
             *([("also run by", f"{shared}, which has no program then: stop it first")] if shared else []),
         ]
     )
@@ -50,6 +53,8 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
         return None
     if args.purge and not can_purge(home):
         return ExitCode.FAILED
+    for _, file in connected:  # first: without the gateway the program would deny its tools
+        write_file(file)
     with show_progress("the gateway to end what it has begun"):
         done = remove_service(home, gateway, service, purge=args.purge)
     for line in [*done, describe_leftovers(home)]:
