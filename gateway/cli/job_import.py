@@ -29,7 +29,9 @@ def take_jobs(args: argparse.Namespace, home: Home) -> int:
     failed = {one.params["name"]: why for one in coming if (why := make_job(home, one))}
     made = [one.params["name"] for one in coming if one.params["name"] not in failed]
     if args.json:
-        show_json({"made": made, "failed": failed, "left_out": {one.params["name"]: one.left_out for one in named}})
+        left_out = {one.params["name"]: one.left_out for one in named}
+        reasons = {one.params["name"]: one.reason for one in named if one.reason}
+        show_json({"made": made, "failed": failed, "left_out": left_out, "reasons": reasons})
     for name, why in failed.items() if not args.json else ():
         print_note(f"{name} was not made: {to_one_line(why)}")
     if made and not args.json:

@@ -17,6 +17,7 @@ from gateway.jobs.job import parse_time
 
 LARGEST = 8_000_000  # bytes
 NOT_IN_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+OUTSIDE = "its script is outside of scripts/"
 LONGEST_NAME = 60  # so that `-2` has room
 SHELLS = (".sh", ".bash")
 # The fields that have no place here, each with the reason or the remedy.
@@ -68,10 +69,21 @@ def choose_name(wanted: str, taken: set[str]) -> str:
 
 def _read_job(one: Mapping[str, Any], file: Path) -> CronJob:
     called = NOT_IN_NAME.sub("-", str(one.get("name") or one.get("id") or "")).strip("-_.")[:LONGEST_NAME] or "job"
-    when, work, to = _read_when(one.get("schedule")), _read_work(one, file.parent.parent), _read_place(one)
+    home = file.parent.parent
+    when, work, to = _read_when(one.get("schedule")), _read_work(one, home), _read_place(one)
     zone = str(one.get("timezone") or "")
     params = {"name": called, "when": when, **work, **({"to": to} if to else {}), **({"zone": zone} if zone else {})}
-    return CronJob(params, _find_fault(when, zone, work), tuple(_list_left_out(one, file, work, to)))
+    fault = _find_fault(when, zone, work) if is_script_inside(one, home) else OUTSIDE
+    return CronJob(params, fault, tuple(_list_left_out(one, file, work, to)))
+
+
+def is_script_inside(one: Mapping[str, Any], home: Path) -> bool:
+    """Return True unless the script of a job leaves the folder of scripts, by its path or by a link."""
+    scripts = (home / "scripts").resolve()
+    try:
+        return (scripts / str(one.get("script") or "")).resolve().is_relative_to(scripts)
+    except (OSError, RuntimeError, ValueError):  # links in a circle, a zero byte
+        return False
 
 
 def _find_fault(when: str, zone: str, work: Mapping[str, str]) -> str:
@@ -80,7 +92,7 @@ def _find_fault(when: str, zone: str, work: Mapping[str, str]) -> str:
         return "it has no prompt"
     try:
         parse_time(when, zone, time.time())
-    except AgentError as error:
+    except (AgentError, ValueError, OverflowError) as error:
         return str(error)
     return ""
 
