@@ -14,7 +14,7 @@ from gateway.config.home import Home
 from gateway.desk.call import DeskCall, DeskQuestion
 from gateway.desk.programs import make_decision, make_permission_answer
 from gateway.desk.questions import DeskAnswer, DeskQuestions
-from gateway.desk.settings_file import ends_hooks, has_own_lines
+from gateway.desk.settings_file import has_ended_hooks, has_own_lines
 from gateway.events import Event, Pause, Question
 from gateway.events.outcomes import find_reply, find_retry
 from gateway.hooks import HookRegistry
@@ -86,7 +86,7 @@ class Desk(msgspec.Struct, frozen=True):
     def _find_own_question(self, call: DeskCall) -> tuple[Question, ...]:
         """Return our question about a call by which the program could approve itself."""
         program = call.program
-        words = (*OWN_WORDS, *name_home(self.home.root), f"{program.folder}/settings", program.variable)
+        words = (*OWN_WORDS, *list_home_names(self.home.root), f"{program.folder}/settings", program.variable)
         written = json.dumps(call.given.tool_input, ensure_ascii=False)
         if not any(word in written for word in words):
             return ()
@@ -114,7 +114,7 @@ class Desk(msgspec.Struct, frozen=True):
     def _is_disconnection(self, call: DeskCall) -> bool:
         """Return True if our lines would have no effect after this change of the program's settings."""
         given, path = call.given, Path(call.given.file_path)
-        if ends_hooks(path):
+        if has_ended_hooks(path):
             return True
         settings = self.questions.read_settings()
         return given.source == "user_settings" and not has_own_lines(
@@ -126,7 +126,7 @@ class Desk(msgspec.Struct, frozen=True):
         view.emit("tool:after", **call.resolve(), result=given.tool_response, parts=[], error=None, denied=None)
 
 
-def name_home(home: Path) -> tuple[str, ...]:
+def list_home_names(home: Path) -> tuple[str, ...]:
     """Return how a call may name the home: by its path, from the person's folder, or by a hidden folder's name."""
     person = Path.home()
     below = (f"/{home.relative_to(person)}",) if home != person and home.is_relative_to(person) else ()

@@ -57,7 +57,7 @@ class DeskAnswer(NamedTuple):
 
 
 @cache
-def log_no_owner() -> None:
+def report_no_owner() -> None:
     """Log this once, since each call of the program would say it again."""
     log.warning("desk: no owner has a chat with this bot; answer by `hermes-gateway approvals`, and see docs/people.md")
 
@@ -86,7 +86,7 @@ class DeskQuestions(msgspec.Struct, frozen=True):
         if len(self.waiting) >= MOST_OPEN:
             return DeskAnswer("refused", why=TOO_MANY)
         if not owners:
-            log_no_owner()
+            report_no_owner()
         key = f"{DESK}:{call.program.name}:{question.id}"
         self.waiting[key] = call
         try:

@@ -84,7 +84,7 @@ def has_own_lines(program: Program, path: Path, socket: Path, settings: DeskSett
     )
 
 
-def ends_hooks(path: Path) -> bool:
+def has_ended_hooks(path: Path) -> bool:
     """Return True if these settings, of whatever place, end all hooks of the program."""
     try:
         _, kept = _load(path)

@@ -16,7 +16,7 @@ from anyio import to_thread
 
 from gateway.config.desk_settings import DeskSettings
 from gateway.desk import ask
-from gateway.desk.decision import name_home
+from gateway.desk.decision import list_home_names
 from gateway.desk.programs import PROGRAMS
 from gateway.desk.settings_file import connect, list_connections, write_file
 from gateway.errors import ConfigError
@@ -428,8 +428,8 @@ async def test_the_gateway_s_own_processes_put_no_questions(desk: Desk) -> None:
 
 def test_the_home_has_more_than_one_name() -> None:
     home = Path.home() / ".hermes"
-    assert name_home(home) == (str(home), "/.hermes", ".hermes")
-    assert name_home(Path("/srv/work")) == ("/srv/work",)
+    assert list_home_names(home) == (str(home), "/.hermes", ".hermes")
+    assert list_home_names(Path("/srv/work")) == ("/srv/work",)
 
 
 def test_a_home_with_blanks_is_one_gateway_and_odd_settings_are_named(tmp_path: Path) -> None:
