@@ -91,6 +91,10 @@ async def test_the_six_points_are_printed(stage, enable, call_weather, weather_t
     assert max(len(line) for line in printed) < 220
 
 
+# Lines of a handler: these two read a file of the owner's, and say why they did nothing.
+LONGEST = {"boot-md": 140, "heartbeat": 75}
+
+
 @pytest.mark.parametrize("folder", sorted(path.name for path in ROOT.iterdir() if (path / "HOOK.yaml").exists()))
 def test_every_manifest_is_without_fault_and_off_unless_enabled(folder):
     reading = read_manifest(ROOT / folder)
@@ -98,7 +102,7 @@ def test_every_manifest_is_without_fault_and_off_unless_enabled(folder):
     assert reading.manifest
     assert reading.manifest.enabled is (folder == "boot-md")
     assert reading.manifest.description
-    assert len((ROOT / folder / "handler.py").read_text().splitlines()) <= (130 if folder == "boot-md" else 60)
+    assert len((ROOT / folder / "handler.py").read_text().splitlines()) <= LONGEST.get(folder, 60)
 
 
 @pytest.mark.row("EDG-66")
