@@ -58,7 +58,10 @@ async def output_of(shell, command, **facts):
 async def test_a_question_about_jobs_needs_no_approval_and_a_job_that_would_ask_it_does(options):
     args = {"command": "hermes cron list", "when": "20m"}
     (schedule,) = (one for one in make_chat_tools(options()) if one.name == "schedule")
-    assert (make_shell_tool(options()).asks(args, {}), schedule.asks(args, {})) == (False, True)
+    shell = make_shell_tool(options())
+    assert callable(shell.asks)
+    assert callable(schedule.asks)
+    assert (shell.asks(args, {}), schedule.asks(args, {})) == (False, True)
 
 
 @pytest.fixture
