@@ -162,8 +162,8 @@ def test_the_agent_reads_jobs_by_the_commands_that_it_knows(gateway: GatewayProc
     assert "0 9 * * *: exit 3 [last: " in listed
     assert history.endswith(": failed: exit code 3")
     seen = gateway.home.root / "seen"
-    calls = ["shell"] * 4  # the command of the job, and the three calls
-    gateway.until(lambda: seen.exists() and seen.read_text().splitlines() == calls)
+    events = ["shell"] * 4  # the command of the job, and the three calls
+    gateway.until(lambda: seen.exists() and seen.read_text().splitlines() == events)
     assert "May I run shell?" in str(gateway.say("run"))
 
 
