@@ -58,7 +58,7 @@ def say(gateway: GatewayProcess, engine: str, monitor: str = "") -> str:
     gateway.configure(f"engine: {engine}\nmodel: {{provider: demo}}\n")
     gateway.environ["NATS_MONITOR"] = monitor
     said = " ".join(gateway.cli("doctor").stdout.split())
-    return said.partition("journal:")[2].partition(" room:")[0].strip()
+    return said.partition("journal:")[2].partition(" disk space:")[0].strip()
 
 
 async def limit_files(url: str) -> None:

@@ -79,6 +79,7 @@ def test_the_schema_knows_every_setting_and_nothing_else() -> None:
         "env",
         "isolation",
         "keep",
+        "schedule",
         "on_error",
         "agents",
         "written_for",
