@@ -19,6 +19,9 @@ MOST_CHATS = 10_000  # chats whose rate is remembered before quiet ones are forg
 ALL_CHATS = ""
 
 
+NEVER = float("-inf")  # a steady clock may begin below zero
+
+
 class Rate(msgspec.Struct, frozen=True):
     """A rate: `burst` calls at once, then one each `every` seconds."""
 
@@ -42,7 +45,7 @@ class RateLimiter(msgspec.Struct, eq=False):
             AdapterError: the wait is too long; `retry_after` says how long.
         """
         now = self._clock()
-        left = max(self._silent.get(chat, 0), self._silent.get(ALL_CHATS, 0)) - now
+        left = max(self._silent.get(chat, NEVER), self._silent.get(ALL_CHATS, NEVER)) - now
         if left <= 0:
             left = max(self._due(chat, rate), self._due(ALL_CHATS, self._overall)) - now
         if left > LONGEST_WAIT:
@@ -56,7 +59,7 @@ class RateLimiter(msgspec.Struct, eq=False):
         """Note the network's demand for silence in a chat; "": everywhere."""
         now = self._clock()
         self._silent = {where: until for where, until in self._silent.items() if until > now}
-        self._silent[chat] = max(self._silent.get(chat, 0), now + seconds)
+        self._silent[chat] = max(self._silent.get(chat, NEVER), now + seconds)
 
     @contextmanager
     def heeded(self, chat: str) -> Iterator[None]:
@@ -69,9 +72,9 @@ class RateLimiter(msgspec.Struct, eq=False):
             raise
 
     def _due(self, chat: str, rate: Rate) -> float:
-        return self._full.get(chat, 0) - (rate.burst - 1) * rate.every
+        return self._full.get(chat, NEVER) - (rate.burst - 1) * rate.every
 
     def _count(self, chat: str, rate: Rate, now: float) -> None:
         if len(self._full) > MOST_CHATS:
             self._full = {where: full for where, full in self._full.items() if full > now}
-        self._full[chat] = max(self._full.get(chat, 0), now) + rate.every
+        self._full[chat] = max(self._full.get(chat, NEVER), now) + rate.every
