@@ -44,7 +44,7 @@ class Probes(msgspec.Struct, eq=False):
     _redact: Callable[[str], str]
     _collecting: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
     _metrics: bytes = b""
-    _stale_at: float = 0.0
+    _stale_at: float = float("-inf")  # a steady clock may begin below zero
 
     async def answer(self, request: HttpRequest, peer: str) -> HttpResponse:
         """Answer a request; raises WebRefusal."""
