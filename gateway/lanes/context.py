@@ -51,11 +51,12 @@ def is_same_person_continuing(first: Message, second: Message) -> bool:
 
 
 def interrupt_on_text(message: Message) -> bool:
-    """Return True if the message may end the running turn: a text or an edit that is no command and due now.
+    """Return True if the message may end the running turn: a person's text or edit that is no command and due now.
 
-    Commands wait for the end of the turn; urgent commands never reach a lane.
+    Commands and jobs wait for the end of the turn; urgent commands never reach a lane.
     """
-    return message.kind in ("text", "edit") and not message.text.startswith(COMMAND_SIGNS) and not message.due
+    is_now = message.kind in ("text", "edit") and not message.due and not message.is_job
+    return is_now and not message.text.startswith(COMMAND_SIGNS)
 
 
 class LanePorts(msgspec.Struct, frozen=True):

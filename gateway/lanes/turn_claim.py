@@ -320,10 +320,13 @@ class InterruptRequests:
             self._newest = max(self._newest, seq)
 
     def stop(self, claim: TurnClaim) -> None:
-        """End a turn that does not cover the noted messages, or restart the turn if one of them edits its messages."""
+        """End a turn that does not cover the noted messages, or restart the turn if one of them edits its messages.
+
+        The turn of a job goes on: nobody has seen that it runs, and a moment runs at most once.
+        """
         if any(claim.job.is_changed_by(seq, edit) for seq, edit in self._edits):
             claim.correct()
-        elif self._newest > claim.job.on:
+        elif self._newest > claim.job.on and not claim.job.messages[0].is_job:
             claim.stop()
 
     def forget_edits(self) -> None:

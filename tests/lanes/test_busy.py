@@ -122,3 +122,4 @@ async def test_only_plain_words_interrupt() -> None:
         ("x", "internal"),
     ):
         assert not interrupt_on_text(message(text, kind=kind)), (text, kind)
+    assert not interrupt_on_text(message("the tea", is_job=True))

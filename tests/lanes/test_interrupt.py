@@ -6,7 +6,7 @@ from msgspec import structs
 from msgspec.structs import replace
 
 from gateway.engine.interface import Engine
-from gateway.lanes.context import LanePorts
+from gateway.lanes.context import LanePorts, interrupt_on_text
 from gateway.lanes.turn import LaneResult, LaneTurn
 from gateway.messages.transcript import Entry, ToolCall
 from gateway.records import records
@@ -100,6 +100,28 @@ async def test_a_message_that_interrupts_ends_the_turn_and_both_texts_are_kept(e
     said = [entry.content for entry in session.entries if entry.role == "user"]
     assert said[0] == "work"
     assert " + ".join(said[1:]) == "well + no, rather this"
+
+
+async def test_a_text_does_not_cut_off_the_turn_of_a_job_and_a_stop_does(engine: Engine) -> None:
+    async def wait(turn: LaneTurn) -> LaneResult:
+        with turn.scope:
+            await work.gate.wait()
+        return echo(turn, "cut off at " if turn.scope.cancelled_caught else "re ")
+
+    work, settings = Watched({"stop me": polite}), replace(QUICK, ports=LanePorts(interrupts=interrupt_on_text))
+    work.acts["the job"] = wait
+    async with served(engine, work, settings) as desk:
+        await desk.say("the job", is_job=True)
+        await desk.running(1)
+        seq = await desk.say("hello")
+        await desk.answered(await desk.say("after it", "2"), "2")  # so the lanes have seen the first
+        work.gate.set()
+        await desk.answered(seq)
+        seq = await desk.say("stop me", is_job=True)
+        await desk.running(3)
+        assert await desk.lanes.interrupt(key()) == "running"
+        await desk.answered(seq)
+    assert await replies(engine) == ["re the job", "re hello", "stopped at stop me"]
 
 
 async def test_a_stop_between_two_tries_ends_the_turn(engine: Engine) -> None:
