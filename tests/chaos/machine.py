@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 HANDS = struct.Struct("dd")
+UPTIME = 1e8  # seconds; a machine whose clocks are set back has run for years, so its steady clock is not below zero
 
 
 def set_clock(path: Path, ahead: float, passed: float = 0.0) -> None:
@@ -26,9 +27,10 @@ def main() -> None:
     wall, steady, other = time.time, time.monotonic, time.clock_gettime
     with Path(sys.argv.pop(1)).open("rb") as file:
         hands = mmap.mmap(file.fileno(), HANDS.size, prot=mmap.PROT_READ)
+    uptime = UPTIME if HANDS.unpack(hands)[1] < 0 else 0.0
     time.time = lambda: wall() + sum(HANDS.unpack(hands))
-    time.monotonic = lambda: steady() + HANDS.unpack(hands)[1]
-    time.clock_gettime = lambda clock: other(clock) + HANDS.unpack(hands)[1]
+    time.monotonic = lambda: steady() + uptime + HANDS.unpack(hands)[1]
+    time.clock_gettime = lambda clock: other(clock) + uptime + HANDS.unpack(hands)[1]
     runpy.run_module("gateway.cli", run_name="__main__")
 
 
