@@ -546,7 +546,14 @@ def test_a_job_is_described_in_one_short_line() -> None:
 
 async def test_the_agent_lists_pauses_and_removes_what_it_has_scheduled() -> None:
     (schedule, scheduled, unschedule) = (one for one in make_chat_tools() if "schedule" in one.name)
-    times = {"20m": False, "2030-12-31 09:00": False, "every 2h": True, "Every 2h": True, "0 9 * * *": True}
+    times = {
+        "20m": False,
+        "soon": False,
+        "2030-12-31 09:00": False,
+        "every 2h": True,
+        "Every 2h": True,
+        "0 9 * * *": True,
+    }
     times |= {"@daily": True, " @daily": True}
     assert callable(schedule.asks)
     assert {when: schedule.asks({"when": when}, {}) for when in times} == times

@@ -22,7 +22,6 @@ from gateway.messages.parts import (
     Poll,
     check_part,
 )
-from gateway.yaml_source.units import parse_duration
 
 LONGEST_TEXT = 4000
 SEND_MESSAGE = "send_message"
@@ -126,9 +125,9 @@ def needs_approval(shell: ShellOptions | None, command: str, facts: Mapping[str,
 
 
 def is_timetable(when: str) -> bool:
-    """Return True for all that is not one moment: a duration, or a date."""
+    """Return True for a time that repeats; a duration, a date, or a word that is no time needs no question."""
     text = when.strip()
-    if parse_duration(text) is not None:
+    if not text.startswith("@") and len(text.split()) < 2:
         return False
     try:
         datetime.fromisoformat(text)
