@@ -35,7 +35,7 @@ class ChatNames(msgspec.Struct, frozen=True):
     def is_name(self, bot: str, place: str) -> bool:
         """Return True if a text names a chat of this bot, and is no id, alone or with a thread or a name behind it."""
         shape = self.shapes().get(bot.partition(":")[0])
-        is_id = shape is None or place.startswith("@") or re.fullmatch(shape, re.split(r":| \(", place)[0])
+        is_id = shape is None or place.startswith("@") or re.fullmatch(rf"{shape}|-?\d+", re.split(r":| \(", place)[0])
         return bool(place) and not is_id
 
     def find(self, bot: str, text: str, role: Role) -> Address:
