@@ -30,6 +30,7 @@ from gateway.config.loading import load_configuration
 from gateway.errors import GatewayError
 from gateway.hooks.manifests.manifest import read_manifest
 from gateway.testing.patience import Patience, wait_until
+from tests.http_server import find_free_ports
 
 ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
@@ -61,7 +62,8 @@ class Shell:
         self._variables = variables
         self._said = self._behind = place / "said"
         desk = folder or make_desk(place)
-        self._ports = {port: f"127.0.0.1:{find_free_port()}" for port in PORTS}
+        found = find_free_ports(len(PORTS))
+        self._ports = {port: f"127.0.0.1:{free}" for port, free in zip(PORTS, found, strict=True)}
         self._inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._inbox.bind(str(place / "notify"))
         with self._said.open("wb") as said:
@@ -150,11 +152,6 @@ def make_desk(place: Path) -> Path:
     for name in ("sample_hooks", "docs"):
         (desk / name).symlink_to(ROOT / name)
     return desk
-
-
-def find_free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 def is_alive(leader: subprocess.Popen[bytes]) -> bool:

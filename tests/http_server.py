@@ -1,9 +1,13 @@
-"""A server of HTTP on loopback, in a thread of its own."""
+"""A server of HTTP on loopback, in a thread of its own; and ports that are free."""
 
+import secrets
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+LOWEST_PORT, PORTS = 10_000, 22_000
 
 
 class QuietHandler(BaseHTTPRequestHandler):
@@ -33,3 +37,13 @@ def serving(handler: type[BaseHTTPRequestHandler], port: int = 0) -> Iterator[Th
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+def find_free_ports(count: int) -> list[int]:
+    """Below those that the system gives to whoever connects, so that nobody has one before it is used."""
+    found: list[int] = []
+    while len(found) < count:
+        port = LOWEST_PORT + secrets.randbelow(PORTS)
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found += [port] if port not in found else []
+    return found

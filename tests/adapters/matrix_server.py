@@ -1,7 +1,6 @@
 """A real homeserver of Matrix, Synapse, in an environment of its own: made once on a machine, started once in a run."""
 
 import json
-import socket
 import subprocess
 import time
 import urllib.error
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.testing.patience import Patience
+from tests.http_server import find_free_ports
 
 SERVER = "localhost"
 PATIENCE = 60.0  # seconds until it answers
@@ -22,8 +22,7 @@ RATES = ("message", "registration", "login.address", "login.account", "joins.loc
 @contextmanager
 def serving_matrix(python: Path, folder: Path) -> Iterator[str]:
     """Yield its address while it runs. Anyone can create an account."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    (port,) = find_free_ports(1)
     (folder / "homeserver.yaml").write_text(json.dumps(configure(folder, port)))
     (folder / "log.yaml").write_text(json.dumps({"version": 1, "root": {"level": "WARNING"}}))
     command = [str(python), "-m", "synapse.app.homeserver", "-c", str(folder / "homeserver.yaml")]

@@ -6,7 +6,6 @@ A browser sends what was written until the gateway has it, and goes on with what
 import asyncio
 import itertools
 import json
-import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from urllib.parse import urlencode
 import anyio
 
 from gateway.testing.networks.wire import ANN, BEN, Shown, media_type_of
+from tests.http_server import find_free_ports
 
 NAMES = {ANN: "ann", BEN: "ben"}
 PEOPLE = {name: person for person, name in NAMES.items()}
@@ -57,8 +57,7 @@ class PageWire:
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port = free.getsockname()[1]
+        (self._port,) = find_free_ports(1)
         async with anyio.create_task_group() as self._tasks:
             yield
             self._tasks.cancel_scope.cancel()

@@ -5,7 +5,6 @@ import hashlib
 import hmac
 import io
 import json
-import socket
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -16,6 +15,7 @@ from urllib.parse import urlencode
 import aiohttp
 
 from tests.adapters.slack_wire import SlackWire
+from tests.http_server import find_free_ports
 
 SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
 KINDS = {"events_api": "application/json"}
@@ -50,8 +50,7 @@ class SlackCallsWire(SlackWire):
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port = free.getsockname()[1]
+        (self._port,) = find_free_ports(1)
         async with super().serving():
             try:
                 yield

@@ -1,7 +1,6 @@
 """Telegram on loopback as it is to a bot that it calls: one update after another, each until it hears 200."""
 
 import asyncio
-import socket
 import ssl
 import time
 from collections.abc import AsyncIterator
@@ -12,6 +11,7 @@ from typing import Any
 import aiohttp
 
 from tests.adapters.telegram_wire import Refused, TelegramWire
+from tests.http_server import find_free_ports
 
 AGAIN = 0.2  # seconds; the real one waits for longer
 
@@ -36,8 +36,7 @@ class TelegramCallsWire(TelegramWire):
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self._port = free.getsockname()[1]
+        (self._port,) = find_free_ports(1)
         async with super().serving():
             calling = asyncio.get_running_loop().create_task(self._call())
             try:

@@ -70,8 +70,12 @@ async def test_a_message_that_waits_is_seen_and_a_failure_is_shown(wire: Any, tm
 
 async def test_without_reactions_no_more_is_shown_than_that_somebody_is_at_work(wire: Any, tmp_path: Path) -> None:
     async with housed(wire, tmp_path / "home", SLOW) as house:
+
+        async def hold(_event: Event) -> None:  # an answer that grows needs no sign beside it
+            await until(lambda: wire.signs(ANN) > 0, "the sign")
+
+        house.gateway.registry.on("llm:before", hold)
         message = await wire.write("hello")
-        await until(lambda: wire.signs(ANN) > 0, "the sign")
         await house.shows("word19")
         await bears(wire, message)
         assert wire.reacted == (["eyes"] if wire.network == "slack" else [])

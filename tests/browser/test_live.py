@@ -1,6 +1,5 @@
 """Events in several tabs of a real browser: one line for all, and none is missed or repeated, whichever tab closes."""
 
-import socket
 from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
@@ -10,7 +9,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from gateway.testing import GatewayProcess
 from gateway.testing.patience import wait_until
 from tests.browser.screen import PATIENCE, log_in
-from tests.http_server import QuietHandler, serving
+from tests.http_server import QuietHandler, find_free_ports, serving
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(180)]
 
@@ -29,8 +28,7 @@ KINDS = "() => window.heard.filter(one => one.kind !== 'event').map(one => one.k
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GatewayProcess]:
     """On a port that stays, over restarts."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    (port,) = find_free_ports(1)
     with GatewayProcess(tmp_path_factory.mktemp("live") / "home") as gateway:
         gateway.script(*[{"user": "", "text": "Hello."}] * 300)
         gateway.environ["GATEWAY_WEB_LISTEN"] = f"127.0.0.1:{port}"

@@ -16,7 +16,7 @@ import pytest
 
 from gateway.testing.gateway_process import GatewayProcess
 from tests.chaos.test_owed_events import delivered, read_lines
-from tests.docs_blocks import find_free_port
+from tests.http_server import find_free_ports
 from tests.web.signers import GITHUB_SECRET, sign_github
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
@@ -70,7 +70,7 @@ def keep_killing(gateway: GatewayProcess, known: list[bool]) -> None:
 
 @pytest.mark.row("T13")
 async def test_each_call_is_told_once_and_answered_once_however_often_it_is_killed(tmp_path: Path) -> None:
-    port, known = find_free_port(), list[bool]()
+    (port,), known = find_free_ports(1), list[bool]()
     with GatewayProcess(tmp_path / "home", forks=False) as gateway:
         gateway.environ |= {"GATEWAY_WEB_LISTEN": f"127.0.0.1:{port}", "PUSHES_SECRET": GITHUB_SECRET}
         gateway.script({"user": "", "text": "I see."}, settings=CONFIG)

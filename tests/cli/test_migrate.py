@@ -26,7 +26,8 @@ from gateway.engine.sqlite.engine import open_sqlite
 from gateway.errors import GatewayError
 from gateway.files.agent_folders import SharedFolder, make_chat_folder
 from gateway.testing import GatewayProcess
-from tests.engine.nats_servers import NatsServer, find_free_ports, run_servers
+from tests.engine.nats_servers import NatsServer, run_servers
+from tests.http_server import find_free_ports
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(240)]
 

@@ -16,7 +16,8 @@ from gateway.engine.interface import NewRecord
 from gateway.errors import EngineError
 from gateway.records import records, subjects
 from gateway.testing import GatewayProcess
-from tests.engine.nats_servers import NatsServer, find_free_ports, run_servers
+from tests.engine.nats_servers import NatsServer, run_servers
+from tests.http_server import find_free_ports
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(120)]
 

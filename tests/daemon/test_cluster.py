@@ -17,7 +17,8 @@ import yaml
 from gateway.cluster.nats.engine import open_nats
 from gateway.testing import GatewayProcess
 from gateway.testing.patience import wait_until
-from tests.engine.nats_servers import NatsServer, find_free_ports, find_leader, run_servers, wait_until_ready
+from tests.engine.nats_servers import NatsServer, find_leader, run_servers, wait_until_ready
+from tests.http_server import find_free_ports
 from tests.installer.servers import make_certificate
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(400)]

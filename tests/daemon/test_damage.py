@@ -131,12 +131,13 @@ def test_a_conversation_that_was_damaged_with_a_turn_in_it_is_told_once_and_can_
 ) -> None:
     waiting = threading.Thread(target=lambda: suppressed(lambda: gateway.say("slow")))
     waiting.start()
-    gateway.until(lambda: gateway.call("status")["turns"]["running"] == 1)
+    turn = (subjects.session_subject_of("turn", KEY),)
+    with closing(sqlite3.connect(gateway.home.journal)) as db:  # a turn runs a moment before its claim is there
+        gateway.until(lambda: db.execute("SELECT count(*) FROM log WHERE subject = ?", turn).fetchone()[0])
     gateway.kill()
     waiting.join()
     with closing(sqlite3.connect(gateway.home.journal)) as db, db:
-        where = (subjects.session_subject_of("turn", KEY),)
-        db.execute("UPDATE log SET data = CAST(replace(data, 'main', 'mean') AS BLOB) WHERE subject = ?", where)
+        db.execute("UPDATE log SET data = CAST(replace(data, 'main', 'mean') AS BLOB) WHERE subject = ?", turn)
     for _ in range(2):
         gateway.start()
         gateway.until(lambda: any(f"sessions delete {KEY}" in line for line in gateway.call("status")["attention"]))

@@ -82,8 +82,7 @@ async def test_an_answer_that_grows_needs_no_sign_beside_it(engine: Engine) -> N
 
     indicator = TypingIndicator("net", show, REPEAT, lambda _: DISPLAY, shows_words)
     async with serving(engine) as node, anyio.create_task_group() as tasks:
-        tasks.start_soon(indicator.run, engine)
-        await anyio.wait_all_tasks_blocked()
+        await tasks.start(indicator.run, engine)
 
         async def answer() -> TurnResult:
             await until(lambda: len(asked) > 3, "looks")
@@ -116,8 +115,7 @@ async def test_what_is_cut_off_is_not_at_work_any_more(engine: Engine) -> None:
 
     indicator = TypingIndicator("net", show, REPEAT, lambda _: DISPLAY, lambda *_: False, hide, lasts=0.1)
     async with serving(engine) as node, anyio.create_task_group() as tasks:
-        tasks.start_soon(indicator.run, engine)
-        await anyio.wait_all_tasks_blocked()
+        await tasks.start(indicator.run, engine)
 
         async def break_off() -> TurnResult:
             await until(lambda: len(shown) > 15, "the sign for longer than one lasts")

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from urllib.parse import urlsplit
 
-from tests.engine.nats_servers import find_free_ports
+from tests.http_server import find_free_ports
 
 
 class CutLine:

@@ -3,34 +3,21 @@
 import http.client
 import json
 import os
-import secrets
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from gateway.cluster.nats.engine import NatsEngine
 from gateway.config.home import get_process_environment
 from gateway.errors import GatewayError
 from gateway.testing.patience import wait_until
+from tests.http_server import find_free_ports
 from tests.spine import until
-
-LOWEST_PORT, PORTS = 10_000, 22_000
-
-
-def find_free_ports(count: int) -> list[int]:
-    """Below those that the system gives to whoever connects, so that nobody has one before it is used."""
-    found: list[int] = []
-    while len(found) < count:
-        port = LOWEST_PORT + secrets.randbelow(PORTS)
-        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            found += [port] if port not in found else []
-    return found
 
 
 class NatsServer:

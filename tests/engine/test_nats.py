@@ -28,7 +28,8 @@ from tests.adapters.line import line_to
 from tests.engine.conftest import filled, read_all
 from tests.engine.cut_line import open_line
 from tests.engine.nats_requests import count_requests
-from tests.engine.nats_servers import find_free_ports, run_servers
+from tests.engine.nats_servers import run_servers
+from tests.http_server import find_free_ports
 from tests.lanes.desk import QUICK, Watched, served
 from tests.spine import until
 from tests.waits import Stopwatch

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from gateway.testing import GatewayProcess
-from tests.engine.nats_servers import find_free_ports
+from tests.http_server import find_free_ports
 
 ANNA = f"Basic {base64.b64encode(b'anna:s3cret').decode()}"
 GIT_WORDS = ("/info/refs", "/git-upload-pack", "/HEAD", "/objects/")

@@ -108,9 +108,9 @@ class DiscordAdapter(msgspec.Struct, eq=False):
                 receiver.learn_channels()
                 presence.probe = partial(probe, line)
                 presence.way_in = f"write `!start {{code}}` to @{line.user.name}, in a direct message"
-                presence.up(detail_of(line))
                 show_menu = partial(menu.send_menu, line, parts.commands)
                 await begin_transport(tasks, context, carrier, show_typing, TYPING_PAUSE, show_menu=show_menu)
+                presence.up(detail_of(line))
                 tasks.start_soon(receiver.inbox.note_alive, presence, self.times.alive)
                 await self._watch(line, presence)
 

@@ -149,7 +149,7 @@ async def begin_transport(
     if show_typing is not None:
         name, rules, outbox = context.served_as, parts.chats, parts.outbox
         sign = TypingIndicator(name, show_typing, typing_pause, rules.find_display, outbox.shows_words, hide_typing)
-        tasks.start_soon(sign.run, parts.engine)
+        await tasks.start(sign.run, parts.engine)
     if show_menu is not None:
         tasks.start_soon(keep_menu_current, parts.registry, parts.commands, show_menu)
 

@@ -1,11 +1,12 @@
 """The typing sign of the bot, shown while a turn runs for a chat, but not while the turn waits for a person."""
 
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import TypeAlias
 
 import anyio
 import msgspec
+from anyio.abc import TaskStatus
 
 from gateway.chats.rules import FindDisplay
 from gateway.dispatcher.turn_signs import LASTS, TurnSign, tail_turn_signs
@@ -43,10 +44,11 @@ class TypingIndicator(msgspec.Struct, eq=False):
     _ended: set[Address] = set()
     _news: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
-    async def run(self, engine: Engine) -> None:
-        """Follow the turns and show their signs, until cancelled."""
+    async def run(self, engine: Engine, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
+        """Follow the turns and show their signs, until cancelled. Start it before the bot is up."""
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._hear, engine)
+            tasks.start_soon(self._hear, await tail_turn_signs(engine, self._served_as))
+            task_status.started()
             while True:
                 if not self._working and not self._ended:
                     await self._news.wait()
@@ -62,8 +64,8 @@ class TypingIndicator(msgspec.Struct, eq=False):
                 with anyio.move_on_after(self._pause):
                     await self._news.wait()
 
-    async def _hear(self, engine: Engine) -> None:
-        async for sign in await tail_turn_signs(engine, self._served_as):
+    async def _hear(self, signs: AsyncIterator[TurnSign]) -> None:
+        async for sign in signs:
             self._note(sign)
 
     def _note(self, sign: TurnSign) -> None:

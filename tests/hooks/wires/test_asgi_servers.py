@@ -1,7 +1,6 @@
 """A hook server under the servers that people run, by itself and mounted in what they build with."""
 
 import json
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from gateway.events import Event
 from gateway.hooks import HookRegistry
 from gateway.hooks.remote import Remote, RemoteSpec, interceptor
 from gateway.testing.patience import wait_until
+from tests.http_server import find_free_ports
 
 pytestmark = pytest.mark.process
 
@@ -45,8 +45,7 @@ SERVERS = {
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     server, app = request.param
     (tmp_path / "served.py").write_text(MODULE)
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    (port,) = find_free_ports(1)
     words = [word.format(app=f"served:{app}", port=port) for word in SERVERS[server]]
     process = subprocess.Popen([sys.executable, "-m", *words], cwd=tmp_path)
     address = f"http://127.0.0.1:{port}/{'' if app == 'bare' else 'hooks/'}"

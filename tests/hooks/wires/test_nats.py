@@ -26,7 +26,8 @@ from gateway.hooks.remote import Remote, RemoteSpec, interceptor
 from gateway.hooks.wires.wire import HookAnswer, HookFailed
 from gateway.testing import GatewayProcess
 from gateway.worker.protocol import CallMeta
-from tests.engine.nats_servers import NatsServer, find_free_ports, wait_until_ready
+from tests.engine.nats_servers import NatsServer, wait_until_ready
+from tests.http_server import find_free_ports
 from tests.spine import until
 
 PAGE = Path(__file__).parents[3] / "docs" / "hooks-on-nats.md"
