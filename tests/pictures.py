@@ -1,7 +1,7 @@
 """`./x pictures`: takes the pictures of the documentation from a gateway that really runs, into `docs/pictures`.
 
 The terminal is drawn (SVG) from what the program writes there; the page in a browser is taken by the Chromium that the
-tests use.
+tests use. Diagrams whose text has changed are drawn again (`tests/diagrams.py`, which does that alone).
 """
 
 import argparse
@@ -32,6 +32,7 @@ from gateway.messages.transcript import Usage
 from gateway.records import records, subjects
 from gateway.records.figures import HalfHour, WorkTotal
 from gateway.testing import GatewayProcess
+from tests import diagrams
 from tests.adapters.telegram_wire import TelegramWire, user
 from tests.browser.jobs_of_a_day import write_jobs
 from tests.browser.screen import PATIENCE, find_chromium, log_in, open_chromium, screens
@@ -198,6 +199,7 @@ def main() -> int:
     parser.add_argument("folder", nargs="?", type=Path, default=FOLDER, help="where they go (default: docs/pictures)")
     folder: Path = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
+    diagrams.main()
     with tempfile.TemporaryDirectory(prefix="pictures-") as place:
         (folder / "terminal.svg").write_text(take_terminal(Path(place)), "utf-8")
     with tempfile.TemporaryDirectory(prefix="pictures-") as place:
