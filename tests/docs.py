@@ -130,7 +130,7 @@ def add_search_words(site: Path, words: Mapping[str, str]) -> None:
         before, brace, found = file.read_text("utf-8").partition("{")
         index, end = json.JSONDecoder().raw_decode(brace + found)
         items = {item["location"]: item for item in index["items"]}
-        entries = [{**items[place], "title": word, "text": ""} for word, place in words.items()]
+        entries = [{**items[place], "title": word} for word, place in words.items()]
         # Those that fit alike are shown in this order.
         index["items"] = [*entries, *index["items"]]
         file.write_text(before + json.dumps(index) + (brace + found)[end:], "utf-8")
