@@ -20,10 +20,11 @@ class Histogram:
         self.counts = [0] * (len(SECONDS) + 1)
         self.total = 0.0
 
-    def observe(self, seconds: float) -> None:
-        """Count a duration; a bound includes durations that equal it."""
-        self.counts[bisect_left(SECONDS, seconds)] += 1
-        self.total += seconds
+    def observe(self, *durations: float) -> None:
+        """Count durations; a bound includes durations that equal it."""
+        for seconds in durations:
+            self.counts[bisect_left(SECONDS, seconds)] += 1
+            self.total += seconds
 
     @property
     def count(self) -> int:

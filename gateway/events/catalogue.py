@@ -129,8 +129,10 @@ _RENAMED_EVENTS: Mapping[str, str] = {
 
 def get_event_spec(name: str) -> EventSpec | None:
     """Return the catalogue's entry for an event; the members of a family share their entry."""
+    if spec := EVENT_SPECS.get(name):
+        return spec
     domain, colon, _ = name.partition(":")
-    return EVENT_SPECS.get(name) or (EVENT_SPECS.get(domain + ":*") if colon else None)
+    return EVENT_SPECS.get(domain + ":*") if colon else None
 
 
 def context_name_of(event: str) -> str:

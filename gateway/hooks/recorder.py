@@ -10,12 +10,14 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
+import msgspec
+
 from gateway.hooks.hook import Hook
 
 MOST_DECISIONS = 200
 
 
-class OwedEvent(NamedTuple):
+class OwedEvent(msgspec.Struct, frozen=True):
     """An event as the journal records it: its id, its name, and the bytes of its record."""
 
     id: str

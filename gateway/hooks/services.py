@@ -302,14 +302,15 @@ class HookRights:
 
         Each event consists of its name, its depth, and the fields that identify its owner.
         """
-        had = list[str]()
+        known = [
+            (name := str(fields.get("id", "")), (name, depth), role_of_event(event, fields), fields)
+            for event, depth, fields in events
+        ]
+        self._enter(*known)
         try:
-            for name, depth, fields in events:
-                had.append(known := str(fields.get("id", "")))
-                self._enter(known, (known, depth), role_of_event(name, fields), fields)
             yield
         finally:
-            self._leave(*had)
+            self._leave(*[name for name, *_ in known])
 
     @contextmanager
     def serving(self, fields: Mapping[str, Any]) -> Iterator[str]:
@@ -321,19 +322,20 @@ class HookRights:
 
     @contextmanager
     def _having(self, name: str, cause: Cause | None, role: Role, fields: Mapping[str, Any]) -> Iterator[None]:
-        self._enter(name, cause, role, place_of_event(fields))
+        self._enter((name, cause, role, place_of_event(fields)))
         try:
             yield
         finally:
             self._leave(name)
 
-    def _enter(self, name: str, cause: Cause | None, role: Role, fields: Mapping[str, Any]) -> None:
-        if role != self._lowest:
-            self._lowest = pick_low_role(self._lowest, role)
-        self._causes[name] = (cause, role, fields)
-        if len(self._causes) > MAX_CAUSES:
+    def _enter(self, *events: tuple[str, Cause | None, Role, Mapping[str, Any]]) -> None:
+        for name, cause, role, fields in events:
+            if role != self._lowest:
+                self._lowest = pick_low_role(self._lowest, role)
+            self._causes[name] = (cause, role, fields)
+            self._handled[name] = None
+        while len(self._causes) > MAX_CAUSES:
             self._causes.popitem(last=False)
-        self._handled[name] = None
 
     def _leave(self, *names: str) -> None:
         for name in names:

@@ -175,8 +175,8 @@ class HookStats(msgspec.Struct, eq=False):
 
     def answered(self, outcome: str, *calls: tuple[str, float]) -> None:
         """Count calls with this outcome, each with its event and its seconds."""
-        self._called(*(seconds for _, seconds in calls))
-        traces = (CallTrace(self.last_fired, event, seconds, outcome) for event, seconds in calls[-MAX_TRACES:])
+        self._called(*[seconds for _, seconds in calls])
+        traces = [CallTrace(self.last_fired, event, seconds, outcome) for event, seconds in calls[-MAX_TRACES:]]
         self.traces = (*self.traces, *traces)[-MAX_TRACES:]
 
     def failed(self, event: str, seconds: float, error: Exception) -> bool:
@@ -196,7 +196,7 @@ class HookStats(msgspec.Struct, eq=False):
             self.calls += 1
             place = self.calls % SAMPLES
             self._durations[place : place + 1] = [seconds]
-            self.histogram.observe(seconds)
+        self.histogram.observe(*durations)
 
     def percentile(self, percent: float) -> float:
         """Return a percentile of the last calls, in seconds."""

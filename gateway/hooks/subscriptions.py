@@ -61,8 +61,8 @@ class EventPlan:
             words = "no observer is called for %s: it came of %d events, each caused by a hook"
             log.warning(words, event[0], MAX_DEPTH)
             return
-        if self.recorders:
-            self.note(event, owed)
+        for recorder in self.recorders:
+            recorder.fn(event, owed)
         for mailbox in self._list_mailboxes(event[0], event[1]) if self.is_filtered else self.mailboxes:
             queue = mailbox.queue
             if len(queue) == CAPACITY:

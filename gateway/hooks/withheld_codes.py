@@ -51,8 +51,11 @@ class WithheldCodes:
 
     def hide(self, fields: dict[str, Any]) -> dict[str, Any]:
         """Return the fields of an event without codes."""
-        codes = self.find(fields)
-        return {name: cut_codes(value, codes) for name, value in fields.items()} if codes else fields
+        for kind in self.kinds:  # nearly always none has any, and every event asks
+            if kind.list_marks():
+                codes = self.find(fields)
+                return {name: cut_codes(value, codes) for name, value in fields.items()} if codes else fields
+        return fields
 
     def hold(self, fields: dict[str, Any]) -> "WithheldFields":
         """Keep the codes in the fields of an event until its hooks are done."""

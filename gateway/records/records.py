@@ -7,7 +7,7 @@ the fact. A record is one JSON object with its kind and its version; an older ve
 one is refused.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import reduce
 from operator import or_
 from typing import Any, Literal, TypeVar
@@ -470,8 +470,7 @@ _decoder: msgspec.json.Decoder[JournalRecord] = msgspec.json.Decoder(reduce(or_,
 _version_decoder = msgspec.json.Decoder(_RecordVersion)
 
 
-def encode(record: JournalRecord) -> bytes:
-    return msgspec.json.encode(record)
+encode: Callable[[JournalRecord], bytes] = msgspec.json.Encoder().encode
 
 
 def decode(data: bytes) -> JournalRecord:

@@ -26,7 +26,7 @@ Everything here runs on the writer's thread.
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from itertools import islice, takewhile
 
@@ -40,6 +40,7 @@ from gateway.engine.subjects import SubjectMatcher, compile_patterns
 from gateway.errors import EngineError, RecordDamage
 
 SCAN_LIMIT = 2000
+MOST_IN_STATEMENT = 64  # records; each statement lets the other threads run, and waits for its turn again
 MAX_CACHED_SUBJECTS = 4096
 
 
@@ -153,11 +154,10 @@ class Backlog:
         records = self._read(tx, found)
         if len(records) < len(found):
             tx.consumers_to_recount.add(position.name)
-        due = tx.steady + spec.ack_wait
-        tx.db.executemany(
-            "INSERT INTO pending (seq, consumer, attempt, due) VALUES (?, ?, 1, ?)",
-            [(record.seq, spec.name, due) for record in records],
-        )
+        for some in _split([record.seq for record in records]):
+            values = [value for seq in some for value in (seq, spec.name, tx.steady + spec.ack_wait)]
+            rows = ", ".join(["(?, ?, 1, ?)"] * len(some))
+            tx.db.execute(f"INSERT INTO pending (seq, consumer, attempt, due) VALUES {rows}", values)  # noqa: S608
         if records:
             tx.db.execute("UPDATE consumer SET floor = ? WHERE name = ?", (seen, position.name))
         return [(record, 1) for record in records], not records and not is_at_end
@@ -169,8 +169,10 @@ class Backlog:
         return read_records(tx.db, seqs, tx.wall, note)
 
     def acknowledge(self, tx: Transaction, name: str, seqs: Sequence[int]) -> None:
-        rows = [(seq, name) for seq in seqs]
-        gone = tx.db.executemany("DELETE FROM pending WHERE seq = ? AND consumer = ?", rows).rowcount
+        gone = 0
+        for some in _split(seqs):
+            query = f"DELETE FROM pending WHERE seq IN ({', '.join('?' * len(some))}) AND consumer = ?"  # noqa: S608
+            gone += tx.db.execute(query, (*some, name)).rowcount
         if gone:
             tx.committed.append(partial(self.positions[name].add, -gone))
 
@@ -254,6 +256,10 @@ class Backlog:
         if name in tx.positions:
             return tx.positions[name]
         return self.positions[name].reached, self.positions[name].is_at_end
+
+
+def _split(seqs: Sequence[int]) -> Iterator[Sequence[int]]:
+    return (seqs[at : at + MOST_IN_STATEMENT] for at in range(0, len(seqs), MOST_IN_STATEMENT))
 
 
 def list_owed(db: sqlite3.Connection, name: str, until: float, after: int, limit: int) -> list[Record]:

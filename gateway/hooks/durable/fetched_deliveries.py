@@ -63,9 +63,13 @@ class FetchedDeliveries:
                 await self._fetch()
             return self._waiting.popleft()
 
-    def take_waiting(self) -> Delivery | None:
-        """Return the next fetched delivery if it is a first attempt."""
-        return self._waiting.popleft() if self._waiting and self._waiting[0].attempt == 1 else None
+    def take_waiting(self, size: int) -> list[Delivery]:
+        """Return the next fetched deliveries: first attempts with `size` bytes of events, or a little more."""
+        waiting, taken = self._waiting, list[Delivery]()
+        while size > 0 and waiting and waiting[0].attempt == 1:
+            taken.append(one := waiting.popleft())
+            size -= len(one.record.data)
+        return taken
 
     def put_back(self, *deliveries: Delivery) -> None:
         """Put deliveries back at the front, because the hook did not get them."""

@@ -5,7 +5,6 @@ own process decodes them.
 """
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any, TypedDict
 
 import msgspec
@@ -42,37 +41,40 @@ class _EventHead(msgspec.Struct, frozen=True):
     depth: int = 0
 
 
-_decode_head = msgspec.json.Decoder(_EventHead).decode
+_decode_heads = msgspec.json.Decoder(list[_EventHead]).decode
 
 
-class OwedDelivery:
-    """A delivery that can go to the hook unchanged, from `read_plain_delivery`."""
+class OwedDelivery(msgspec.Struct, frozen=True):
+    """A delivery that can go to the hook unchanged, from `read_plain_deliveries`."""
 
-    def __init__(self, delivery: Delivery, head: _EventHead) -> None:
-        self.delivery = delivery
-        self.name, self.owner, self.depth = head.name, head.fields, head.depth
-
-    @cached_property
-    def _fields(self) -> dict[str, Any]:
-        event = records.decode(self.delivery.record.data)
-        assert isinstance(event, records.EmittedEvent)
-        return event.fields
+    delivery: Delivery
+    name: str
+    owner: EventOwner
+    depth: int
 
     def read_fields(self) -> dict[str, Any]:
         """Return all fields, as the hook gets them."""
-        key = self._fields.get("delivery", {}).get("key", self.delivery.record.seq)
-        return {**self._fields, "delivery": {"key": key, "attempt": 1}}
+        event = records.decode(self.delivery.record.data)
+        assert isinstance(event, records.EmittedEvent)
+        key = event.fields.get("delivery", {}).get("key", self.delivery.record.seq)
+        return {**event.fields, "delivery": {"key": key, "attempt": 1}}
 
 
-def read_plain_delivery(delivery: Delivery) -> OwedDelivery | None:
-    """Return the delivery, or None if the event is unreadable, or names files that may have to be fetched first."""
+def read_plain_deliveries(deliveries: Sequence[Delivery]) -> list[OwedDelivery]:
+    """Return the deliveries before the first that is unreadable, or names files that may have to be fetched first."""
     try:
-        head = _decode_head(delivery.record.data)
+        heads = _decode_heads(b"[%b]" % b",".join([one.record.data for one in deliveries]))
     except msgspec.MsgspecError:
-        return None
-    is_plain = head.kind == EVENT_KIND and head.v <= VERSION
-    is_plain = is_plain and not head.fields.get("attachments") and not head.fields.get("file")
-    return OwedDelivery(delivery, head) if is_plain else None
+        half = len(deliveries) // 2
+        found = read_plain_deliveries(deliveries[:half])
+        return found if not half or len(found) < half else found + read_plain_deliveries(deliveries[half:])
+    found = []
+    for one, head in zip(deliveries, heads, strict=True):
+        fields = head.fields
+        if head.kind != EVENT_KIND or head.v > VERSION or fields.get("attachments") or fields.get("file"):
+            break
+        found.append(OwedDelivery(one, head.name, fields, head.depth))
+    return found
 
 
 def encode_batch(batch: Sequence[OwedDelivery]) -> bytes:

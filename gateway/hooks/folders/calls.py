@@ -248,7 +248,7 @@ class HookCalls:
         limit, failures = self._manifest.observe_timeout, self.breaker.threshold - self.breaker.failures
         terms = BatchTerms(seconds=min(BATCH_SECONDS, limit / 4), failures=failures)
         begun = time.perf_counter()
-        owners = ((one.name, one.depth, one.owner) for one in batch)
+        owners = [(one.name, one.depth, one.owner) for one in batch]
         try:
             with self._process.using(wire), self._rights.handling_all(owners):
                 await wire.tell_batch(

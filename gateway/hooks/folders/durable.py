@@ -55,7 +55,7 @@ from gateway.hooks.durable.event_expiry import EventExpiry
 from gateway.hooks.durable.event_intake import EventIntake
 from gateway.hooks.durable.fetched_deliveries import AttemptCount, FetchedDeliveries
 from gateway.hooks.durable.hook_expiry import HookExpiry
-from gateway.hooks.durable.owed_delivery import OwedDelivery, read_plain_delivery
+from gateway.hooks.durable.owed_delivery import OwedDelivery, read_plain_deliveries
 from gateway.hooks.folders.calls import HookCalls
 from gateway.hooks.hook import RepeatFilter
 from gateway.hooks.mailbox import QueuedEvent
@@ -285,33 +285,29 @@ class DurableConsumer:
                 await anyio.sleep(self._breaker.remaining)
             first = await fetched.take()
             is_alone = self._at_once > 1 or first.attempt > 1 or not self._calls.takes_batches
-            if is_alone or (read := read_plain_delivery(first)) is None:
-                await self._deliver(first, fetched)
-            elif len(batch := await self._make_batch(read, fetched)) > 1:
-                await self._deliver_batch(batch, fetched)
-            elif batch:
-                await self._deliver(batch[0].delivery, fetched)
-
-    async def _make_batch(self, first: OwedDelivery, fetched: FetchedDeliveries) -> list[OwedDelivery]:
-        """Collect one message from this delivery and the waiting deliveries after it; acknowledge unwanted events."""
-        batch: list[OwedDelivery] = []
-        read: OwedDelivery | None = first
-        size = 0
-        while read:
-            if self._takes(read):
-                batch.append(read)
-                size += len(read.delivery.record.data)
+            fresh = [first] if is_alone else [first, *fetched.take_waiting(BATCH_BYTES - len(first.record.data))]
+            plain = [] if is_alone else read_plain_deliveries(fresh)
+            fetched.put_back(*fresh[max(1, len(plain)) :])
+            if plain:
+                await self._deliver_wanted(plain, fetched)
             else:
-                await fetched.settle(read.delivery)
-            following = fetched.take_waiting() if size < BATCH_BYTES else None
-            read = read_plain_delivery(following) if following else None
-            if following and read is None:
-                fetched.put_back(following)
-        return batch
+                await self._deliver(first, fetched)
 
-    def _takes(self, read: OwedDelivery) -> bool:
-        """Return True if the hook wants this event: the consumer's filter may be wider, or older."""
-        return self.filter.takes(read.name, read.read_fields() if self.filter.owed.when else read.owner)
+    async def _deliver_wanted(self, plain: Sequence[OwedDelivery], fetched: FetchedDeliveries) -> None:
+        """Deliver the wanted events in one message, and acknowledge the others: the consumer's filter may be wider."""
+        takes, is_filtered = self.filter.takes, bool(self.filter.owed.when)
+        batch, unwanted = list[OwedDelivery](), list[Delivery]()
+        for one in plain:
+            if takes(one.name, one.read_fields() if is_filtered else one.owner):
+                batch.append(one)
+            else:
+                unwanted.append(one.delivery)
+        if unwanted:
+            await fetched.settle(*unwanted)
+        if len(batch) > 1:
+            await self._deliver_batch(batch, fetched)
+        elif batch:
+            await self._deliver(batch[0].delivery, fetched)
 
     async def _deliver_batch(self, batch: Sequence[OwedDelivery], fetched: FetchedDeliveries) -> None:
         told: list[HookFailed | None] = []
@@ -326,7 +322,7 @@ class DurableConsumer:
                 for one, failed in zip(batch, told, strict=False):
                     if failed:
                         await self._note_failure(one.delivery, one.name, failed, fetched)
-                await fetched.settle(*(one.delivery for one, failed in zip(batch, told, strict=False) if not failed))
+                await fetched.settle(*[one.delivery for one, failed in zip(batch, told, strict=False) if not failed])
         fetched.put_back(*(one.delivery for one in batch[len(told) :]))
 
     async def _deliver(self, delivery: Delivery, fetched: FetchedDeliveries) -> None:

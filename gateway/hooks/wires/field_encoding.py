@@ -34,6 +34,7 @@ _TYPES: Mapping[str, type | tuple[type, ...]] = {
 }
 
 _encode = msgspec.json.Encoder().encode
+NOTHING: frozenset[str] = frozenset()
 
 
 def check_changes(name: str, changed: Mapping[str, Any]) -> str:
@@ -59,9 +60,9 @@ def encode_event(
     name: str, fields: Mapping[str, Any], left_out: frozenset[str] = frozenset()
 ) -> tuple[bytes, frozenset[str]]:
     """Return the fields as one JSON object, without large fields in `left_out`, and the names of read-only fields."""
-    live = _LIVE_FIELDS.get(name, frozenset())
-    without = live | (left_out & LARGE_FIELDS.get(name, frozenset()))
-    is_whole = without.isdisjoint(fields)
+    live, large = _LIVE_FIELDS.get(name, NOTHING), LARGE_FIELDS.get(name)
+    without = live | (left_out & large) if large else live
+    is_whole = not without or without.isdisjoint(fields)
     shown = fields if is_whole else {field: value for field, value in fields.items() if field not in without}
     try:
         return _encode(shown), live
