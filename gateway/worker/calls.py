@@ -25,8 +25,8 @@ from gateway.worker.protocol import (
     BatchTerms,
     CallMeta,
     EventBatch,
+    EventSession,
     WorkerSpec,
-    describe_session,
 )
 from gateway.worker.tool_names import TOOL_SERVERS
 
@@ -58,17 +58,14 @@ class HandlerCalls:
         self._memory = memory
         self._show = show
         self._open: dict[int | str | None, asyncio.Task[None]] = {}
-        self.enter_session: Callable[[Mapping[str, str]], object] = lambda _: (
-            None
-        )  # gets each call's session before the call
+        self.enter_session: Callable[[Mapping[str, str]], object] | None = None  # gets each call's session before it
 
     def begin(self, message: WireMessage) -> None:
         """Start a call. Never raises: an error becomes the answer."""
         try:
             meta, name = _decode_meta(message.meta), message.method or ""
-            context = self._make_context(meta)
-            fields = msgspec.json.decode(message.params)
-            call = self._make_call(context, name, fields, meta, message.params)
+            context = contextvars.copy_context()
+            call = context.run(self._make_call, name, msgspec.json.decode(message.params), meta, message.params)
             function = self._handlers.bind(meta.target, call.context)
         except Exception as error:  # noqa: BLE001 - the daemon must get it
             self._fail(message.id, error)
@@ -90,27 +87,21 @@ class HandlerCalls:
         task.add_done_callback(lambda task: self._ended(message.id, task))
 
     def _make_call(
-        self,
-        context: contextvars.Context,
-        name: str,
-        fields: dict[str, Any],
-        meta: CallMeta,
-        params: msgspec.Raw = NO_PARAMS,
+        self, name: str, fields: dict[str, Any], meta: CallMeta, params: msgspec.Raw = NO_PARAMS
     ) -> HandlerCall:
-        call = context.run(HandlerCall, name, fields, meta, self._spec.name, self._memory, self._show, params)
+        """Make a call in its own context."""
+        session_variables.set(meta.session)
+        self._requests.during.set(meta.event)
+        if meta.servers:
+            TOOL_SERVERS.set(lambda: meta.servers)
+        call = HandlerCall(name, fields, meta, self._spec.name, self._memory, self._show, params)
         call.equip(self._options, self._gateway, self._spec.data)
         return call
 
-    def _make_context(self, meta: CallMeta) -> contextvars.Context:
-        context = contextvars.copy_context()
-        context.run(session_variables.set, meta.session)
-        context.run(self._requests.during.set, meta.event)
-        context.run(TOOL_SERVERS.set, lambda: meta.servers)
-        return context
-
     async def _run(self, number: int | str | None, call: HandlerCall, function: Callable[[], Any]) -> None:
         try:
-            self.enter_session(call.meta.session)
+            if self.enter_session:
+                self.enter_session(call.meta.session)
             self._send(number, await call.run(partial(self._requests.call_handler, function)))
         except BaseException as error:  # noqa: BLE001 - calling a hook
             self._fail(number, error)
@@ -142,14 +133,15 @@ class HandlerCalls:
         """Handle one event of a batch. Return True if the hook was cut off: the daemon then ends the batch."""
         fields = event.fields
         fields["delivery"] = {"key": fields.get("delivery", {}).get("key", key), "attempt": 1}
-        session = describe_session(fields) if fields.get("session_key") else {}
+        session = EventSession(fields)
         turn = str(fields.get("turn_id") or "")
         meta = CallMeta(event=str(fields.get("id", "")), turn=turn, session=session, servers=terms.servers)
         try:
-            context = self._make_context(meta)
-            call = self._make_call(context, event.name, fields, meta)
+            if self.enter_session:
+                self.enter_session(session)
+            context = contextvars.copy_context()
+            call = context.run(self._make_call, event.name, fields, meta)
             function = self._handlers.bind("", call.context)
-            context.run(self.enter_session, session)
             answer = await call.run(partial(self._requests.call_handler, function), context)
             if len(answer) > 1 or answer["result"] is not None:
                 told.answers[place] = msgspec.Raw(encode(answer))

@@ -200,8 +200,9 @@ class HandlerCall:
         self._params = params
         self._memory = memory
         self._fields = fields
-        self._bags_before = [deepcopy(bag) if bag else {} for bag in (meta.turn_bag, meta.session_bag)]
-        bags = Bags(meta.session_bag, meta.answers, meta.turn_bag, {hook: memory.own(meta.turn)})
+        self._turn_before = deepcopy(meta.turn_bag) if meta.turn_bag else {}
+        self._session_before = deepcopy(meta.session_bag) if meta.session_bag else {}
+        self._bags = bags = Bags(meta.session_bag, meta.answers, meta.turn_bag, {hook: memory.own(meta.turn)})
         shown = show(event, self._fields) if show else None
         if shown is None:
             self.context = HandlerContext(event, self._fields, bags, hook)
@@ -243,7 +244,7 @@ class HandlerCall:
         if added and context.name == BEGIN:
             self._memory.keep(meta.turn, {name: context[name] for name in added})
         answer: dict[str, Any] = {"result": None}
-        value = outcome_to_dict(result)
+        value = None if result is None else outcome_to_dict(result)
         if meta.decides:
             if isinstance(value, Mapping) and "decision" in value:
                 value = _without_odd_values(value)
@@ -252,9 +253,10 @@ class HandlerCall:
             self._add_changes(answer, added)
         else:
             self._add_vain_answer(answer, value)
-        turn, session = self._bags_before
-        _add_delta(answer, "turn_bag", turn, context.turn)
-        _add_delta(answer, "session_bag", session, context.session)
+        if self._turn_before or self._bags.turn:
+            _add_delta(answer, "turn_bag", self._turn_before, self._bags.turn)
+        if self._session_before or self._bags.session:
+            _add_delta(answer, "session_bag", self._session_before, self._bags.session)
         return answer
 
     def _add_changes(self, answer: dict[str, Any], added: Set[str]) -> None:
@@ -273,10 +275,12 @@ class HandlerCall:
 
     def _add_vain_answer(self, answer: dict[str, Any], value: Any) -> None:
         """Add enough of an observer's answer, which has no effect, for a remark."""
-        if isinstance(value, Mapping) and value is not self.context:
+        if value is not None and isinstance(value, Mapping) and value is not self.context:
             words = {"decision": str(value["decision"])} if "decision" in value else dict.fromkeys(value)
             answer["result"] = {str(word)[:MAX_VAIN_WORD]: said for word, said in [*words.items()][:MAX_VAIN_WORDS]}
-        if {**self.context.kept_back, **self.context} == self._fields:  # by identity first: nearly always
+        context = self.context
+        seen = {**context.kept_back, **context} if context.kept_back else context
+        if seen == self._fields:  # by identity first: nearly always
             return
         if refused := [name for name in self._fields if not self._is_as_before(name)]:
             answer["refused"] = refused
@@ -326,15 +330,12 @@ def _without_odd_values(decision: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 def _add_delta(answer: dict[str, Any], name: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
-    if before or after:
-        put = {
-            key: encode_value(f"{name}[{key!r}]", value)
-            for key, value in after.items()
-            if before.get(key, before) != value
-        }
-        gone = [key for key in before if key not in after]
-        if put or gone:
-            answer[name] = {"put": put, "gone": gone}
+    put = {
+        key: encode_value(f"{name}[{key!r}]", value) for key, value in after.items() if before.get(key, before) != value
+    }
+    gone = [key for key in before if key not in after]
+    if put or gone:
+        answer[name] = {"put": put, "gone": gone}
 
 
 def _encodable_part_of(turns: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, msgspec.Raw]]:

@@ -4,7 +4,8 @@ Both sides load this file: the daemon as a part of its package, a worker by the 
 msgspec and the standard library.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +113,7 @@ class CallMeta(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     answers: dict[str, Any] | None = None  # the person's answers so far, by question; None: must not ask
     turn_bag: dict[str, Any] = {}
     session_bag: dict[str, Any] = {}
-    session: dict[str, str] = {}  # HERMES_SESSION_PLATFORM and so on, without the prefix
+    session: Mapping[str, str] = {}  # HERMES_SESSION_PLATFORM and so on, without the prefix
     servers: tuple[str, ...] = ()  # of tools, whose names are passed on as Hermes's
 
 
@@ -220,3 +221,23 @@ _SESSION_FIELDS: Mapping[str, str] = {
 def describe_session(fields: Mapping[str, Any]) -> dict[str, str]:
     """Return the conversation of an event or a call as context variables."""
     return {name: "" if (value := fields.get(field)) is None else str(value) for name, field in _SESSION_FIELDS.items()}
+
+
+class EventSession(Mapping[str, str]):
+    """The conversation of an event as context variables, which few handlers read."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._fields = fields
+
+    @cached_property
+    def _variables(self) -> Mapping[str, str]:
+        return describe_session(self._fields) if self._fields.get("session_key") else {}
+
+    def __getitem__(self, name: str) -> str:
+        return self._variables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._variables)
+
+    def __len__(self) -> int:
+        return len(self._variables)
