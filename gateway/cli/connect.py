@@ -23,18 +23,21 @@ def run(args: argparse.Namespace, home: Home) -> None:
     file = connect(program, find_file(program, environ), home.desk_socket, settings)
     for other in file.others:
         print_note(f"another gateway is connected there, and would ask no more: {other}")
-    change(program, file, "connected", args.yes)
+    if change(program, file, "connected", args.yes) and program.note:
+        print_note(program.note)
 
 
-def change(program: Program, file: SettingsFile, done: str, is_sure: bool) -> None:
-    """Show what changes in the program's settings, and write it if the person agrees."""
+def change(program: Program, file: SettingsFile, done: str, is_sure: bool) -> bool:
+    """Show what changes in the program's settings, and write it if the person agrees; return True then."""
     if file.after == (file.before or ""):
         print_text(f"{program.title} is {done} already: {file.path}")
-        return
+        return False
     show_change(file)
-    if ask_person(f"Write {file.path}?", is_sure):
-        write_file(file)
-        print_text(f"{program.title} is {done}; sessions that run already may have to be started again")
+    if not ask_person(f"Write {file.path}?", is_sure):
+        return False
+    write_file(file)
+    print_text(f"{program.title} is {done}; sessions that run already may have to be started again")
+    return True
 
 
 def show_change(file: SettingsFile) -> None:

@@ -46,10 +46,13 @@ from gateway.daemon.hooks import list_sources
 from gateway.daemon.platforms import why_not_served
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices
 from gateway.daemon.webhooks import find_bad_secrets, find_missing_secrets
+from gateway.desk.codex import check_trust
+from gateway.desk.programs import PROGRAMS
+from gateway.desk.settings_file import find_file, list_own_hooks
 from gateway.engine.sqlite.backup import count_bytes, verify_journal
 from gateway.engine.sqlite.journal_end import read_fault
 from gateway.engine.sqlite.journal_file import COMPANION_SUFFIXES
-from gateway.errors import ExitCode, GatewayError, HookError, NotRunning
+from gateway.errors import ConfigError, ExitCode, GatewayError, HookError, NotRunning
 from gateway.hermes.doctor import (
     BROKEN,
     DEGRADES,
@@ -328,6 +331,16 @@ def check_hooks(found: DoctorTarget) -> Iterator[Finding]:
             yield make_finding(folder.path, f"it cannot run here: {lack}", remedy)
 
 
+def check_desk(_found: DoctorTarget) -> Iterator[Finding]:
+    """Find the hooks of `connect codex` that Codex does not run, about which it says nothing."""
+    codex = PROGRAMS["codex"]
+    path = find_file(codex, get_process_environment())
+    with suppress(ConfigError):
+        if skipped := check_trust(path, list_own_hooks(codex, path)):
+            what = f"Codex does not run these hooks of the gateway: {', '.join(skipped)}"
+            yield make_finding(path, what, "start `codex`, and choose `Trust all and continue`")
+
+
 CHECKS: Mapping[str, DoctorCheck] = {
     "home": check_home_folder,
     "configuration": check_configuration,
@@ -337,6 +350,7 @@ CHECKS: Mapping[str, DoctorCheck] = {
     "models": check_models,
     "platforms": check_platforms,
     "hooks": check_hooks,
+    "desk": check_desk,
     "roots": check_roots,
     "byte code": check_byte_code,
     "service": lambda _found: check_own_units(get_process_environment()),

@@ -38,7 +38,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "approvals": ("gateway.cli.approvals", "what waits for a yes before it runs, and the answer"),
     "pairing": ("gateway.cli.pairing", "people who ask to be let in"),
     "people": ("gateway.cli.people", "what is held of somebody: shown, as an archive, or forgotten"),
-    "connect": ("gateway.cli.connect", "ask an owner in a chat before Claude Code runs a tool"),
+    "connect": ("gateway.cli.connect", "ask an owner in a chat before Claude Code, Codex or Gemini CLI runs a tool"),
     "disconnect": ("gateway.cli.disconnect", "take what `connect` wrote out of that agent's settings"),
     "keys": ("gateway.cli.keys", "keys by which programs are let in at the port"),
     "activity": ("gateway.cli.activity", "who did what: approvals, switches, keys, deletions, logins"),

@@ -24,9 +24,9 @@ DENY = (
 )
 
 
-def ask_gateway(path: str, request: bytes) -> "tuple[int, str] | None":
+def ask_gateway(path: str, request: bytes, tries: int = TRIES) -> "tuple[int, str] | None":
     """Return the gateway's exit code and text; None if no gateway answers."""
-    tries, more = TRIES, TRIES_AGAIN
+    more = TRIES_AGAIN
     waiting, _other = _socket.socketpair()
     waiting.settimeout(PAUSE)
     while tries > 0:
@@ -72,7 +72,9 @@ def main(program: str, event: str, down: str, path: str) -> int:
     body = sys.stdin.buffer.read()
     attended = environ.get(b"CLAUDE_CODE_SESSION_ATTENDED", b"-")
     head = f"{program} {event} {attended.decode() or '-'} {len(body)}\n"
-    code, text = ask_gateway(path, head.encode() + body) or make_own_answer(program, event, down)
+    is_waited_for = program == "gemini" and event != "BeforeTool"  # it waits, though nothing is asked
+    tries = 1 if is_waited_for else TRIES
+    code, text = ask_gateway(path, head.encode() + body, tries) or make_own_answer(program, event, down)
     (sys.stderr if code else sys.stdout).write(text)
     return code
 

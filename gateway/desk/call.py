@@ -77,13 +77,14 @@ class DeskCall(msgspec.Struct, frozen=True):
 
     @property
     def can_ask(self) -> bool:
-        """True if the program's own dialog appears where a person sits: others run what they get `ask` for."""
-        return self.is_attended and self.program.name == "claude"
+        """True if the program's own dialog appears, and a person sits there."""
+        return self.is_attended and self.program.has_dialog
 
-    def resolve(self) -> dict[str, Any]:
-        """Return the tool and its arguments under our names."""
-        tool, args = self.program.tools.resolve_call(self.given.tool_name, self.given.tool_input)
-        return {"tool": tool, "args": args}
+    def resolve(self) -> list[dict[str, Any]]:
+        """Return the tool and its arguments under our names; several, if the call is several calls of ours."""
+        name, given = self.given.tool_name, self.given.tool_input
+        calls = self.program.split(name, given) or [self.program.tools.resolve_call(name, given)]
+        return [{"tool": tool, "args": args} for tool, args in calls]
 
     def is_ended_by(self, later: "DeskCall") -> bool:
         """Return True if this later event shows that this call needs no answer any more."""

@@ -5,6 +5,7 @@ since a program takes it as leave to skip its own questions.
 """
 
 import json
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ import msgspec
 
 from gateway.config.home import Home
 from gateway.desk.call import DeskCall, DeskQuestion
-from gateway.desk.programs import make_decision, make_permission_answer
+from gateway.desk.programs import Program, make_decision, make_permission_answer
 from gateway.desk.questions import DeskAnswer, DeskQuestions
 from gateway.desk.settings_file import has_ended_hooks, has_own_lines
 from gateway.events import Event, Pause, Question
@@ -28,7 +29,8 @@ LOST = (
     "hermes-gateway is connected in these settings, and its lines would have no effect: "
     "`hermes-gateway connect {program}` writes them again, `hermes-gateway disconnect {program}` takes them out"
 )
-OWN_WORDS = ("hermes-gateway", "desk/ask.py", "disableAllHooks")
+OWN_WORDS = ("hermes-gateway", "desk/ask.py", "disableAllHooks", "hooksConfig", "features.hooks")
+SETTINGS = r"{folder}(/?(?![\w./-])|/(settings|hooks|config))"  # the folder as such, or a file of settings in it
 
 
 class Answer(NamedTuple):
@@ -36,6 +38,22 @@ class Answer(NamedTuple):
 
     code: int = 0
     text: str = ""
+
+
+def deny(reason: str) -> Answer:
+    """Deny a call. All programs take this; Gemini CLI would read a text that is JSON, and run the tool."""
+    return Answer(DENIED, f"hermes-gateway: {reason.strip() or NOT_ALLOWED}")
+
+
+def refuse(program: Program, event: str, reason: str) -> Answer:
+    """Deny a call. An event that only notifies gets no denial: some programs would go on without end."""
+    if event == program.events.before:
+        return deny(reason)
+    return (
+        Answer(0, make_permission_answer(is_allowed=False, reason=reason))
+        if event == program.events.question
+        else Answer()
+    )
 
 
 class Desk(msgspec.Struct, frozen=True):
@@ -46,16 +64,16 @@ class Desk(msgspec.Struct, frozen=True):
     home: Home
 
     async def find_answer(self, call: DeskCall) -> Answer:
-        program, event = call.program, call.given.hook_event_name
-        if event == program.before:
+        events, event = call.program.events, call.given.hook_event_name
+        if event == events.before:
             return await self._judge(call)
-        if event == program.question:
+        if event == events.question:
             return await self._ask_for_program(call)
-        if event == program.guard and self._is_disconnection(call):
-            return Answer(0, json.dumps({"decision": "block", "reason": LOST.format(program=program.name)}))
-        if event == program.after:
+        if event == events.guard and self._is_disconnection(call):
+            return Answer(0, json.dumps({"decision": "block", "reason": LOST.format(program=call.program.name)}))
+        if event == events.after:
             self._emit_after(call)
-        if event in program.ends:
+        if event in events.ends:
             await self.questions.end(call)
         return Answer()
 
@@ -70,34 +88,43 @@ class Desk(msgspec.Struct, frozen=True):
                     return self._refuse(call, answered)
                 answers |= {one.id: "yes" for one in asked}
             try:
-                event = await self._run_hooks(call, answers)
+                fault = await self._find_fault(call, answers)
             except Pause as pause:
                 asked = pause.questions
                 continue
-            if denial := find_call_fault(call, event):
-                return Answer(DENIED, denial)
+            if fault:
+                return deny(fault)
             break
-        return Answer(0, make_decision("allow")) if answers else Answer()
+        return Answer(0, make_decision("allow")) if answers and call.program.has_dialog else Answer()
 
-    async def _run_hooks(self, call: DeskCall, answers: dict[str, Any]) -> Event:
+    async def _find_fault(self, call: DeskCall, answers: dict[str, Any]) -> str:
+        """Run the hooks, and return why the program must not make this call as it is; "" if it may."""
         view = self.registry.scope(call.facts, answers=answers)
-        return await view.run("tool:before", **call.resolve(), impl=None, result=None)
+        for ours in call.resolve():
+            event = await view.run("tool:before", **ours, impl=None, result=None)
+            if fault := find_call_fault(call, ours, event):
+                return fault
+        return ""
 
     def _find_own_question(self, call: DeskCall) -> tuple[Question, ...]:
-        """Return our question about a call by which the program could approve itself."""
-        program = call.program
-        words = (*OWN_WORDS, *list_home_names(self.home.root), f"{program.folder}/settings", program.variable)
+        """Return our question about a call by which the program could approve itself, or escape the questions."""
+        why = GUARDED if self._is_guarded(call) else call.program.find_risk(call.given.tool_name, call.given.tool_input)
+        return (Question("guard", why, "hermes-gateway", f"{call.id}/guard"),) if why else ()
+
+    def _is_guarded(self, call: DeskCall) -> bool:
         written = json.dumps(call.given.tool_input, ensure_ascii=False)
-        if not any(word in written for word in words):
-            return ()
-        return (Question("guard", GUARDED, "hermes-gateway", f"{call.id}/guard"),)
+        settings = call.program.settings
+        words = (*OWN_WORDS, *list_home_names(self.home.root), settings.variable)
+        return any(word in written for word in words) or bool(
+            re.search(SETTINGS.format(folder=re.escape(settings.folder)), written)
+        )
 
     def _refuse(self, call: DeskCall, answered: DeskAnswer) -> Answer:
         if answered.outcome == "refused":
-            return Answer(DENIED, answered.why)
+            return deny(answered.why)
         if answered.outcome == "late" and self.questions.read_settings().unanswered == "ask" and call.can_ask:
             return Answer(0, make_decision("ask", UNANSWERED))
-        return Answer(DENIED, UNANSWERED)
+        return deny(UNANSWERED)
 
     async def _ask_for_program(self, call: DeskCall) -> Answer:
         """Put the program's own question to the owners."""
@@ -123,7 +150,8 @@ class Desk(msgspec.Struct, frozen=True):
 
     def _emit_after(self, call: DeskCall) -> None:
         view, given = self.registry.scope(call.facts), call.given
-        view.emit("tool:after", **call.resolve(), result=given.tool_response, parts=[], error=None, denied=None)
+        for ours in call.resolve():
+            view.emit("tool:after", **ours, result=given.tool_response, parts=[], error=None, denied=None)
 
 
 def list_home_names(home: Path) -> tuple[str, ...]:
@@ -133,17 +161,17 @@ def list_home_names(home: Path) -> tuple[str, ...]:
     return (str(home), *below, *((home.name,) if home.name.startswith(".") else ()))
 
 
-def find_call_fault(call: DeskCall, event: Event) -> str:
-    """Return why the program must not make this call as it is; "" if it may."""
+def find_call_fault(call: DeskCall, ours: dict[str, Any], event: Event) -> str:
+    """Return why the hooks did not let this call of ours pass as it is; "" if they did."""
     reply = find_reply(event.outcome, NOT_ALLOWED)
     if reply is not None:
         return reply or NOT_ALLOWED
     if retry := find_retry(event.outcome):
         return retry.message or NOT_ALLOWED
     if event.get("result") is not None:
-        return str(event["result"])
+        return str(event["result"]) or NOT_ALLOWED
     left = {"tool": event.get("tool"), "args": event.get("args")}
-    if left == call.resolve():
+    if left == ours:
         return ""
     tool, args = call.program.tools.describe_call(str(left["tool"]), left["args"])
     return CHANGED.format(call=json.dumps({"tool": tool, "input": args}, ensure_ascii=False))

@@ -8,7 +8,9 @@ import logging
 import os
 import secrets
 import socket
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -16,7 +18,7 @@ import anyio.abc
 
 from gateway.control.callers import find_user
 from gateway.desk.call import DeskCall, decode_event
-from gateway.desk.decision import Answer
+from gateway.desk.decision import Answer, deny, refuse
 from gateway.desk.decision import Desk as Desk
 from gateway.desk.programs import PROGRAMS, Program
 from gateway.desk.questions import DeskQuestions as DeskQuestions
@@ -28,8 +30,9 @@ LONGEST_HEAD = 200
 LONGEST_BODY = 8_000_000
 READ_SECONDS = 10.0  # the command has read everything from the program before it connects
 SHELLS = (b"sh", b"bash", b"dash", b"zsh", b"ksh")
-UNREADABLE = "hermes-gateway cannot read this call"
-BELOW = "hermes-gateway has started this itself, and puts no questions for it"
+COMMANDS = (MARK.encode(), b"hooks ask")  # of ours, in the words of such a shell
+UNREADABLE = "This call cannot be read."
+BELOW = "The gateway has started this itself, and puts no questions for it."
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +44,7 @@ class DeskCaller:
         self._stream = stream
         self._socket: socket.socket = stream.extra(anyio.abc.SocketAttribute.raw_socket)  # noqa: S610 - no database
         self._data = bytearray()
+        self._refuse: Callable[[str], Answer] = deny
         self.has_left = False
 
     @property
@@ -59,20 +63,27 @@ class DeskCaller:
             if len(self._data) > LONGEST_HEAD:
                 raise ValueError("no first line")
             await self._receive()
-        name, _, attended, length = self._data[:end].decode().split(" ")
-        if int(length) > LONGEST_BODY or name not in PROGRAMS:
+        name, event, attended, length = self._data[:end].decode().split(" ")
+        if name not in PROGRAMS:
+            raise ValueError(f"unknown program {name}")
+        self._refuse = partial(refuse, PROGRAMS[name], event)
+        if int(length) > LONGEST_BODY:
             raise ValueError(f"{name}, {length} bytes")
         del self._data[: end + 1]
         while len(self._data) < int(length):
             await self._receive()
         process = self.process
         asker = f"{process.pid}/{process.started}" if process else f"unknown {secrets.token_hex(16)}"
-        event = decode_event(self._data)
-        return DeskCall(PROGRAMS[name], event, asker, find_user(self._socket), is_attended=attended == "1")
+        given = decode_event(self._data)
+        return DeskCall(PROGRAMS[name], given, asker, find_user(self._socket), is_attended=attended == "1")
 
     async def answer(self, answer: Answer) -> None:
         text = answer.text.encode()
         await self._stream.send(f"{answer.code} {len(text)}\n".encode() + text)
+
+    async def refuse(self, reason: str) -> None:
+        """Deny the call for this reason, if it is one that can be denied."""
+        await self.answer(self._refuse(reason))
 
     async def wait_until_left(self, scope: anyio.CancelScope) -> None:
         """Cancel the scope when the caller hangs up, or sends more than its call."""
@@ -94,21 +105,21 @@ async def answer_caller(desk: Desk, stream: anyio.abc.SocketStream, programs: di
             call = await caller.read_call()
     except (ValueError, TimeoutError) as error:
         log.warning("desk: a call cannot be read: %s", error)
-        await caller.answer(Answer(2, UNREADABLE))
+        await caller.refuse(UNREADABLE)
         return
     process = caller.process
     if process and os.getpid() in find_ancestors(process.pid):
-        await caller.answer(Answer(2, BELOW))
+        await caller.refuse(BELOW)
         return
     add_program(programs, call.program, process)
-    answer = Answer(2, UNREADABLE)  # also for a caller that sends more than its call
+    answer = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(caller.wait_until_left, tasks.cancel_scope)
         answer = await desk.find_answer(call)
         tasks.cancel_scope.cancel()
     if caller.has_left:
         await desk.questions.withdraw(call)
-    await caller.answer(answer)
+    await (caller.answer(answer) if answer else caller.refuse(UNREADABLE))  # it sent more than its call
 
 
 def add_program(programs: dict[tuple[int, int], str], program: Program, asker: ProcessInfo | None) -> None:
@@ -133,6 +144,6 @@ def find_program(program: Program, asker: ProcessInfo | None) -> ProcessInfo | N
         except OSError:
             return None
         name, _, rest = words.partition(b"\0")
-        if not (name.rpartition(b"/")[2] in SHELLS and MARK.encode() in rest):
+        if not (name.rpartition(b"/")[2] in SHELLS and any(mark in rest for mark in COMMANDS)):
             return read_process(pid) if pid not in shared and program.name.encode() in words.lower() else None
     return None

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from gateway.config.desk_settings import DeskSettings
 from gateway.desk import ask
+from gateway.desk.codex import HookEntry
 from gateway.desk.programs import PROGRAMS, Program
 from gateway.errors import ConfigError
 
@@ -31,8 +32,10 @@ class SettingsFile(NamedTuple):
 
 def find_file(program: Program, environ: Mapping[str, str]) -> Path:
     """Return the path of the program's settings, and where a link leads to, that place."""
-    own = Path(environ.get("HOME") or Path.home()) / program.folder
-    return (Path(environ.get(program.variable) or own) / program.file).resolve()
+    own, place = program.settings, environ.get(program.settings.variable)
+    home = Path((place if own.is_home_variable else "") or environ.get("HOME") or Path.home())
+    folder = Path(place) if place and not own.is_home_variable else home / own.folder
+    return (folder / own.file).resolve()
 
 
 def connect(program: Program, path: Path, socket: Path, settings: DeskSettings) -> SettingsFile:
@@ -71,6 +74,12 @@ def list_connections(environ: Mapping[str, str]) -> list[tuple[Program, Settings
     return found
 
 
+def list_own_hooks(program: Program, path: Path) -> list[HookEntry]:
+    """List our hooks in these settings. Raises ConfigError as `connect` does."""
+    _, kept = _read(path)
+    return _list_own_hooks(kept, program)
+
+
 def has_own_lines(program: Program, path: Path, socket: Path, settings: DeskSettings) -> bool:
     """Return True if all our lines are in the file as `connect` writes them, each for all calls of its event."""
     try:
@@ -95,13 +104,18 @@ def has_ended_hooks(path: Path) -> bool:
 
 def make_entries(program: Program, socket: Path, settings: DeskSettings) -> dict[str, dict[str, Any]]:
     """Return our entry for each event."""
-    asked: dict[str, Any] = {"timeout": int(settings.wait + MARGIN)}
-    told = {"timeout": int(TOLD_SECONDS), "async": True}
-    limits = {program.before: asked | {"onFailure": "block"}, program.question: asked, program.guard: asked}
-    limits |= dict.fromkeys(sorted(program.ends), told)
+    own, events = program.settings, program.events
+    asked = {"timeout": int(settings.wait + MARGIN) * own.second}
+    told = {"timeout": int(TOLD_SECONDS) * own.second, **own.told}
+    fields: dict[str, dict[str, Any]] = {
+        events.before: {**asked, **own.before},
+        events.question: asked,
+        events.guard: asked,
+    }
+    fields |= dict.fromkeys(sorted(events.ends), told)
     return {
-        event: {"type": "command", "command": make_command(program, event, socket, settings), **limit}
-        for event, limit in limits.items()
+        event: {"type": "command", "command": make_command(program, event, socket, settings), **more}
+        for event, more in fields.items()
         if event
     }
 
@@ -168,10 +182,18 @@ def _find_socket(command: str) -> str:
         return command
 
 
+def _list_own_hooks(kept: Mapping[str, Any], program: Program) -> list[HookEntry]:
+    return [
+        HookEntry(event, number, at, hook)
+        for event, groups in kept.get("hooks", {}).items()
+        for number, group in enumerate(groups)
+        for at, hook in enumerate(group.get("hooks", ()) if isinstance(group, dict) else ())
+        if _is_own(hook, program)
+    ]
+
+
 def _list_commands(kept: Mapping[str, Any], program: Program) -> list[str]:
-    groups = [group for groups in kept.get("hooks", {}).values() for group in groups if isinstance(group, dict)]
-    handlers = [handler for group in groups for handler in group.get("hooks", ())]
-    return [handler["command"] for handler in handlers if _is_own(handler, program)]
+    return [hook.fields["command"] for hook in _list_own_hooks(kept, program)]
 
 
 def _remove_own(kept: dict[str, Any], program: Program) -> None:

@@ -7,7 +7,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -20,102 +19,11 @@ from gateway.desk.decision import list_home_names
 from gateway.desk.programs import PROGRAMS
 from gateway.desk.settings_file import connect, list_connections, write_file
 from gateway.errors import ConfigError
-from gateway.testing import GatewayProcess
-from gateway.testing.networks.wire import ANN, BEN, Shown
-from tests.adapters.telegram_wire import TOKEN, TelegramWire
+from gateway.testing.networks.wire import ANN, BEN
+from tests.desk.desk_program import ALLOWED, CALL, PROGRAM, Desk, add_hook, make_call, make_event
 from tests.spine import until
 
 pytestmark = pytest.mark.process
-
-# As Claude Code 2.1.332 sent it, but for the folders.
-CALL = (
-    '{"session_id":"3c9aca7e-bbd9-43c2-8926-e265719de917","transcript_path":"/home/ann/.claude/projects/-home-ann-proj/'
-    '3c9aca7e-bbd9-43c2-8926-e265719de917.jsonl","cwd":"/home/ann/proj","prompt_id":"b75f94c3-1a4f-4f5e-8b5e-'
-    '93d9b4042044","permission_mode":"default","effort":{"level":"medium"},"hook_event_name":"PermissionRequest",'
-    '"tool_name":"Bash","tool_input":{"command":"touch made","description":"say hello"},"permission_suggestions":'
-    '[{"type":"addDirectories","directories":["/home/ann/proj"],"destination":"session"},{"type":"setMode",'
-    '"mode":"acceptEdits","destination":"session"}]}\n'
-)
-ALLOWED = {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}}}
-
-
-def make_event(name: str, **fields: Any) -> str:
-    return json.dumps(json.loads(CALL) | {"hook_event_name": name} | fields)
-
-
-# Runs the command as a program does; what it is told to end, ends its command.
-PROGRAM = """
-import signal, subprocess, sys
-command = subprocess.Popen(["sh", "-c", "exec " + sys.argv[1]])
-signal.signal(signal.SIGTERM, lambda *_: command.kill())
-sys.exit(command.wait())
-"""
-
-
-class Desk:
-    """A gateway with an owner on a network, and the settings of Claude Code in a home of its own."""
-
-    def __init__(self, gateway: GatewayProcess, wire: TelegramWire, home: Path) -> None:
-        self.gateway, self.wire, self.home = gateway, wire, home
-        gateway.environ["HOME"] = str(home)
-        self.file = home / ".claude" / "settings.json"
-        self.seen: set[str] = set()
-
-    async def connect(self) -> None:
-        done = await to_thread.run_sync(self.gateway.cli, "connect", "claude", "--yes")
-        assert done.returncode == 0, done.stderr
-
-    def ask(self, text: str = CALL, **environ: str) -> "asyncio.Task[tuple[int, str, str]]":
-        """Run the command that stands in the settings for this event, as Claude Code does."""
-        return asyncio.create_task(to_thread.run_sync(self._ask, text, environ))
-
-    def start(self, text: str, environ: dict[str, str]) -> "subprocess.Popen[str]":
-        [group] = json.loads(self.file.read_text())["hooks"][json.loads(text)["hook_event_name"]]
-        [entry] = group["hooks"]
-        environ = {"HOME": str(self.home), "PATH": os.defpath, "CLAUDE_CODE_SESSION_ATTENDED": "1"} | environ
-        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        asker = subprocess.Popen([sys.executable, "-c", PROGRAM, entry["command"]], text=True, env=environ, **pipes)
-        assert asker.stdin
-        asker.stdin.write(text)
-        asker.stdin.close()
-        asker.stdin = None
-        return asker
-
-    def _ask(self, text: str, environ: dict[str, str]) -> tuple[int, str, str]:
-        asker = self.start(text, environ)
-        out, err = asker.communicate()
-        return asker.returncode, out, err
-
-    async def question(self) -> Shown:
-        """The next one: an earlier one may still have its buttons for a moment."""
-        is_new = lambda: next((one for one in self.list_open() if one.id not in self.seen), None)  # noqa: E731
-        found: Shown = await until(is_new, "the question", 20)
-        self.seen.add(found.id)
-        return found
-
-    def list_open(self) -> list[Shown]:
-        return [one for one in self.wire.shown if "Claude Code asks" in one.text and one.buttons]
-
-    async def closed(self, shown: Shown, words: str) -> None:
-        await until(lambda: words in shown.text and not shown.buttons, words, 20)
-
-
-@pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    wire = TelegramWire()
-    async with wire.serving():
-        with GatewayProcess(tmp_path / "home") as gateway:
-            gateway.environ |= {name: value for name, value in wire.environ.items() if "TOKEN" not in name}
-            access = f"access: {{owners: {{telegram: ['{ANN}']}}, admins: {{telegram: ['{BEN}']}}}}\n"
-            gateway.script({"user": "", "text": "Hello."}, settings=access)
-            gateway.home.env.write_text(f"TELEGRAM_BOT_TOKEN={TOKEN}\n")
-            gateway.home.env.chmod(0o600)
-            (tmp_path / "desk").mkdir()
-            desk = Desk(gateway, wire, tmp_path / "desk")
-            await desk.connect()
-            await to_thread.run_sync(gateway.start)
-            yield desk
-            await to_thread.run_sync(gateway.kill)  # while the network still sees its connections end
 
 
 async def test_an_owner_allows_in_their_chat_what_claude_asks(desk: Desk) -> None:
@@ -168,8 +76,7 @@ async def test_a_caller_that_hangs_up_withdraws_its_question(desk: Desk) -> None
 async def test_what_the_desk_answered_is_withdrawn_in_the_chat(desk: Desk, event: str) -> None:
     asked = desk.ask()
     shown = await desk.question()
-    other = {"tool_input": {"command": "ls"}}
-    assert await desk.ask(make_event("PostToolUse", **other)) == (0, "", "")  # of another call
+    assert await desk.ask(make_event("PostToolUse", tool_input={"command": "ls"})) == (0, "", "")  # of another call
     assert await desk.ask(make_event("Stop", session_id="another", tool_name="")) == (0, "", "")
     assert desk.list_open()
     told = make_event(event) if event == "PostToolUse" else make_event(event, tool_name="", tool_input={})
@@ -244,16 +151,6 @@ def handle(event_type, context):
 """
 
 
-def make_call(tool: str = "Bash", event: str = "PreToolUse", **args: str) -> str:
-    return make_event(event, tool_name=tool, tool_input=args, tool_use_id="toolu_1")
-
-
-async def add_hook(desk: Desk, name: str, manifest: str, handler: str) -> None:
-    desk.gateway.add_hook(name, {"HOOK.yaml": manifest, "handler.py": handler})
-    is_loaded = lambda: desk.gateway.call("hooks.info", {"name": name})["state"] == "loaded"  # noqa: E731
-    await to_thread.run_sync(desk.gateway.until, lambda: name in str(desk.gateway.call("hooks.list")) and is_loaded())
-
-
 async def test_hooks_decide_about_a_call_of_the_desk(desk: Desk) -> None:
     assert await desk.ask(make_call(command="rm -r x")) == (0, "", "")  # nothing is connected to it yet
     await add_hook(desk, "guard", "intercepts: [tool:before]\n", GUARD)
@@ -317,9 +214,12 @@ TRIES: dict[str, dict[str, Any]] = {
 }
 
 
-async def test_a_connected_program_cannot_approve_itself(desk: Desk) -> None:
-    [group] = json.loads(desk.file.read_text())["hooks"]["PreToolUse"]
-    words = [group["hooks"][0]["command"], str(desk.gateway.home.socket), json.dumps(TRIES), make_call(command="ls")]
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_a_connected_program_cannot_approve_itself(desk: Desk, program: str) -> None:
+    await desk.connect(program)
+    event = desk.program.events.before
+    [group] = json.loads(desk.file.read_text())["hooks"][event]
+    words = [group["hooks"][0]["command"], str(desk.gateway.home.socket), json.dumps(TRIES), make_event(event, program)]
     tried = await to_thread.run_sync(
         lambda: subprocess.run([sys.executable, "-c", GUARDED, *words], capture_output=True, text=True, check=True)
     )
@@ -388,7 +288,7 @@ async def test_a_caller_that_says_more_than_its_call_is_denied(desk: Desk) -> No
     reader, writer = await open_call(desk, command="ls")
     shown = await desk.question()
     writer.write(b"x")
-    assert (await reader.read())[:2] == b"2 "
+    assert b'"deny"' in await reader.read()
     writer.close()
     await desk.closed(shown, "does not ask any more")
 

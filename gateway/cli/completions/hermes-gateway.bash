@@ -122,8 +122,8 @@ _hermes_gateway() {
                 ' people show') words="--help --json" ;;
                 ' people export') words="--help --output" ;;
                 ' people forget') words="--help --yes --json" ;;
-                ' connect') words="claude --help --yes" ;;
-                ' disconnect') words="claude --help --yes" ;;
+                ' connect') words="claude codex gemini --help --yes" ;;
+                ' disconnect') words="claude codex gemini --help --yes" ;;
                 ' keys') words="list new revoke --help" ;;
                 ' keys list') words="--help --json" ;;
                 ' keys new') words="--help --as --agent --json" ;;
