@@ -10,6 +10,7 @@ from gateway import hooks
 from gateway.cli.hooks.new import find_points, render_files
 from gateway.events.catalogue import EVENT_SPECS, context_name_of, list_matching_events, make_sample
 from gateway.testing import GatewayProcess, call
+from tests.docs_blocks import Page, Shell
 from tests.installer.archives import put
 
 CONTEXTS = {*re.findall(r"^class (\w+)", Path(hooks.__file__).with_name("contexts.pyi").read_text(), re.MULTILINE)}
@@ -111,3 +112,19 @@ def test_what_hooks_new_has_written_is_not_published(tmp_path: Path) -> None:
         assert refused.returncode == 1
         for place in ("its HOOK.yaml still says", "its README.md still says 'HOST/REPOSITORY@TAG'"):
             assert place in refused.stderr, refused.stderr
+
+
+@pytest.mark.process
+def test_an_agent_that_follows_the_skill_to_the_letter_has_a_hook_that_works(tmp_path: Path) -> None:
+    skill = tmp_path / "desk" / ".claude" / "skills" / "write-hook" / "SKILL.md"
+    shell = Shell(tmp_path)
+    try:
+        shown, status = shell.run("hermes-gateway hooks new --skill 2>/dev/null", "")
+        assert (status, skill.exists(), max(map(len, shown.splitlines())) < 80) == (1, False, True)
+        assert shell.run("hermes-gateway hooks new --skill --yes", "") == (shown, 0)
+        assert skill.read_text() == shown
+        assert "remove it to have it written again" in shell.run("hermes-gateway hooks new --skill --yes", "")[0]
+    finally:
+        shell.close()
+    (tmp_path / "agent").mkdir()
+    Page(skill, tmp_path / "agent").try_all()

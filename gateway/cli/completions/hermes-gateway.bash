@@ -47,7 +47,7 @@ _hermes_gateway() {
                 ' hooks info') words="--help --json" ;;
                 ' hooks stats') words="--help --all --worst --text --json" ;;
                 ' hooks logs') words="--help --lines --follow --json" ;;
-                ' hooks new') words="--help --event --intercept --webhook --schedule --lang --json" ;;
+                ' hooks new') words="--help --skill --event --intercept --webhook --schedule --lang --yes --json" ;;
                 ' hooks dev') words="--help --trusted" ;;
                 ' hooks check') words="--help --json" ;;
                 ' hooks schema') words="--help" ;;

@@ -1,4 +1,7 @@
-"""`hooks new`: a folder that works at once, with a sample event and tests; in the home or in your own repository."""
+"""`hooks new`: a folder that works at once, with a sample event and tests; in the home or in your own repository.
+
+`--skill` writes the skill by which an agent does the same.
+"""
 
 import argparse
 import itertools
@@ -11,7 +14,7 @@ from pathlib import Path
 from string import Template
 
 from gateway.cli.hooks.options import is_path
-from gateway.cli.output import print_note, show_json
+from gateway.cli.output import ask_person, print_code, print_note, show_json
 from gateway.config.home import Home
 from gateway.errors import HookError
 from gateway.events.catalogue import (
@@ -57,6 +60,7 @@ TEMPLATES = Path(__file__).with_name("templates")
 SCHEDULE_LINE = 'schedule: "0 9 * * *"  # minute, hour, day, month, weekday; or @hourly, or: every 15m'
 WEBHOOK_LINE = "webhook: {secret_env: %s_SECRET, verify: token}  # who signs: docs/webhook-calls.md in the sources"
 WITH_NODE = "      - uses: actions/setup-node@v5\n        with:\n          node-version: 24\n"  # in a workflow
+SKILL = Path(".claude", "skills", "write-hook", "SKILL.md")
 STARTED_BY = {
     "python": [],
     "node": ["command: [node, hook.js]", "requires: {bins: [node]}"],
@@ -66,6 +70,9 @@ STARTED_BY = {
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
+    if args.skill:
+        write_skill(Path.cwd() / SKILL, args)
+        return
     is_own = is_path(args.name)
     folder = Path(args.name).resolve() if is_own else home.hooks / args.name
     if not NAME_PATTERN.match(folder.name):
@@ -88,6 +95,21 @@ def run(args: argparse.Namespace, home: Home) -> None:
         print_note(f"{what}\nafter git init, hooks new writes one that tests it with each push")
     verb = "dev" if is_own else "test"
     print_note(f"write what it does into {PROGRAMS[args.lang]}; try it: hermes-gateway hooks {verb} {args.name}")
+
+
+def write_skill(place: Path, args: argparse.Namespace) -> None:
+    """Show the skill from which an agent learns to write a hook, and write it if the person agrees."""
+    text = render_template("SKILL.md")
+    if place.exists():
+        raise HookError(f"{place} is there already\nremove it to have it written again")
+    if args.json:
+        show_json({"path": str(place), "text": text})
+    else:
+        for line in text.splitlines():
+            print_code(line)
+    if ask_person(f"Write {place}?", args.yes):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, "utf-8")
 
 
 def write_in_home(home: Home, folder: Path, written: Mapping[str, str]) -> None:

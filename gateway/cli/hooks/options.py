@@ -124,7 +124,7 @@ def _add_nothing(_parser: argparse.ArgumentParser) -> None:
 
 
 def add_yes_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--yes", action="store_true", help="ask nobody: for scripts of whoever has read it")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
 
 
 def _add_dev_options(parser: argparse.ArgumentParser) -> None:
@@ -135,15 +135,19 @@ def _add_dev_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_new_options(parser: argparse.ArgumentParser) -> None:
     says = "its name, for one in this home; or the path of a folder in a repository of yours, as ./greet"
-    parser.add_argument("name", help=says)
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("name", nargs="?", help=says)
+    skill = "a skill for an agent that writes hooks, in .claude/skills of this folder; you see it first"
+    what.add_argument("--skill", action="store_true", help=skill)
     wanted: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME"}
     parser.add_argument("--event", help="an event to observe; may be repeated", **wanted)
-    parser.add_argument("--intercept", help="an event to decide on; likewise", **wanted)
+    parser.add_argument("--intercept", help="an event to decide on; may be repeated", **wanted)
     parser.add_argument("--webhook", action="store_true", help="called by a program on the web: webhook:NAME")
     parser.add_argument("--schedule", action="store_true", help="called at certain times: schedule:NAME")
     parser.add_argument(
         "--lang", choices=("python", "sh", "node", "typescript"), default="python", help="its language (python)"
     )
+    add_yes_option(parser)
 
 
 def _add_dead_letters_options(parser: argparse.ArgumentParser) -> None:
