@@ -22,6 +22,7 @@ ROWS = {
     "cluster": 7,
     "code_lines": 3,
     "docs": 1,
+    "first_request": 2,
     "folders": 16,
     "hooks": 23,
     "idle": 11,
