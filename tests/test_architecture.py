@@ -49,7 +49,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "nats": ("gateway/cluster/nats/", "gateway/hooks/nats_transport.py", "gateway/agent/libraries.py"),
     "httpx2": ("gateway/agent/libraries.py",),
     "openai": (),
-    "pyromark": ("gateway/cli/markdown.py",),
+    "pyromark": ("gateway/messages/markdown.py",),
     "PIL": ("gateway/agent/libraries.py", "gateway/parser/media_handler.py"),
     "rich": ("gateway/cli/table.py", "gateway/cli/progress.py"),
     "pypdfium2": ("gateway/agent/libraries.py", "gateway/parser/media_handler.py"),

@@ -12,14 +12,12 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import msgspec
-import pyromark
 
 from gateway.cli.output import escape_text
 from gateway.cli.table import GAP, HOLDER, NARROWEST, count_columns, fold_text
+from gateway.messages.markdown import list_events
 
-OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH | pyromark.Options.ENABLE_TASKLISTS
 DEEPEST = 24  # quotes, lists, items and spans in one another
-MOST_EVENTS = 4  # for each byte: a wide table has cells without a source
 LONGEST_HEADER = 40  # columns: it precedes each cell of a table that is too wide
 LONGEST_HELD = 40  # columns of code within a line that stay in one row
 RULE_WIDTH = 40
@@ -53,26 +51,21 @@ def encode_markdown(text: str) -> bytes:
 
 def parse_markdown(source: bytes) -> list[Block] | None:
     """Return the blocks in their order, or None if they are nested too deep or have too many parts."""
+    if (events := list_events(source)) is None:
+        return None
     top = Block("", None, 0, len(source), [])
-    opened, most = [top], MOST_EVENTS * len(source) + 100
-    for number, (event, where) in enumerate(pyromark.events_with_range(source.decode(), options=OPTIONS)):
-        edge, about = _split_tag(event)
+    opened = [top]
+    for edge, kind, about, start, end in events:
         if edge == "End":
             opened.pop()
             continue
-        kind, about = _split_tag(about) if edge == "Start" else (edge, about)
-        block = Block(kind, about, where["start"], where["end"], [])
+        block = Block(kind, about, start, end, [])
         opened[-1].parts.append(block)
         if edge == "Start":
             opened.append(block)
-        if len(opened) > DEEPEST or number > most:
+        if len(opened) > DEEPEST:
             return None
     return [*_add_unseen(source, top.parts)]
-
-
-def _split_tag(tag: Any) -> tuple[str, Any]:
-    """Return the name of an edge or a part, and the parser's facts about it."""
-    return next(iter(tag.items())) if isinstance(tag, dict) else (tag, None)
 
 
 def _add_unseen(source: bytes, blocks: Iterable[Block]) -> Iterator[Block]:

@@ -6,20 +6,18 @@ an element that would become many times as long is shown as it was written.
 
 import re
 from collections.abc import Iterable
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import msgspec
-import pyromark
-from pyromark.event import Range as Where  # in the text's UTF-8
 
 from gateway.adapters.shared.markdown_table import fit_columns
+from gateway.messages.markdown import TABLES, WITH_FORMULAS, MarkdownEvent, list_events
 
-OPTIONS = pyromark.Options.ENABLE_TABLES | pyromark.Options.ENABLE_STRIKETHROUGH | pyromark.Options.ENABLE_TASKLISTS
 LITERAL = frozenset({"Html", "InlineHtml", "InlineMath", "DisplayMath"})
 NESTING = frozenset({"BlockQuote", "List", "Item"})
 DEEPEST = 20  # levels of quotes and lists: each level indents its content
 DEEPEST_SPAN = 100  # levels of spans; Telegram takes no more in a whole message
-MOST_EVENTS = 4  # events for each character: a wide table has cells that were never written
 LONG_QUOTE = 200  # characters; a longer one is collapsed
 KINDS = {"Strong": "bold", "Emphasis": "italic", "Strikethrough": "strikethrough", "BlockQuote": "blockquote"}
 HEADINGS = {"H5": "italic", "H6": "italic"}  # the others are bold
@@ -30,8 +28,6 @@ RULE = "\N{EM DASH}" * 8
 BULLET = "\N{BULLET} "
 DONE, UNDONE = "\N{WHITE HEAVY CHECK MARK} ", "\N{BALLOT BOX WITH CHECK} "
 SPOILER = re.compile(r"(?<!\|)\|\|(?!\|)")
-
-Event = tuple[Any, Where]  # an event of the parser, and its place
 
 
 class TextSegment(NamedTuple):
@@ -50,55 +46,46 @@ def read_markdown(markdown: str) -> tuple[str, list[TextSegment]]:
         return markdown, []
     source, events = parsed
     reader = _MarkdownReader(source, _find_spoilers(events))
-    for number, (event, where) in enumerate(events):
-        reader.read(number, event, where)
+    for number, event in enumerate(events):
+        reader.read(number, event)
     return "".join(reader.out.parts), sorted(reader.out.spans, key=lambda span: (span.start, -span.end))
 
 
-def _parse(markdown: str) -> tuple[bytes, list[Event]] | None:
+def _parse(markdown: str) -> tuple[bytes, list[MarkdownEvent]] | None:
     """Parse the source; HTML and apparent formulas (or prices) count as plain text.
 
     Returns None if all of it must count as plain text: a text of 10 kB can be nested so deeply that it would become 12
     MB.
     """
     source = markdown.encode("utf-8", "replace")
-    events = _list_events(source, OPTIONS | pyromark.Options.ENABLE_MATH)
-    literals = [where for event, where in events or () if isinstance(event, dict) and not LITERAL.isdisjoint(event)]
-    if literals:
+    events = list_events(source, WITH_FORMULAS)
+    if literals := [event for event in events or () if event.kind in LITERAL]:
         parts, at = list[bytes](), 0
-        for where in literals:
-            escaped = re.sub(rb"([<$\\])", rb"\\\1", source[where["start"] : where["end"]])
-            parts += [source[at : where["start"]], escaped]
-            at = where["end"]
+        for event in literals:
+            escaped = re.sub(rb"([<$\\])", rb"\\\1", source[event.start : event.end])
+            parts += [source[at : event.start], escaped]
+            at = event.end
         source = b"".join([*parts, source[at:]])
-        events = _list_events(source, OPTIONS)
-    return (source, events) if events is not None else None
+        events = list_events(source, TABLES)
+    return None if events is None or _is_too_deep(events) else (source, events)
 
 
-def _list_events(source: bytes, options: pyromark.Options) -> list[Event] | None:
-    """List the parser's events; None for far more events than a person writes, or for too deep nesting."""
-    events, most, depth = list[Event](), MOST_EVENTS * len(source) + 100, 0
-    for event, where in pyromark.events_with_range(source.decode(), options=options):
-        events.append((event, where))
-        if isinstance(event, dict):
-            depth += "Start" in event and _name_of(event["Start"])[0] in NESTING
-            depth -= "End" in event and _name_of(event["End"])[0] in NESTING
-        if depth > DEEPEST or len(events) > most:
-            return None
-    return events
+def _is_too_deep(events: Iterable[MarkdownEvent]) -> bool:
+    """Return True if quotes and lists are nested deeper than a person writes."""
+    steps = ((event.edge == "Start") - (event.edge == "End") for event in events if event.kind in NESTING)
+    return max(accumulate(steps), default=0) > DEEPEST
 
 
-def _find_spoilers(events: Iterable[Event]) -> frozenset[tuple[int, int]]:
+def _find_spoilers(events: Iterable[MarkdownEvent]) -> frozenset[tuple[int, int]]:
     """Find the marks of spoilers, as the number of a text and of the mark in it: in pairs, each in one paragraph."""
     found, opened, is_apart = list[tuple[int, int]](), None, False
-    for number, (event, _) in enumerate(events):
-        for edge in ("Start", "End"):
-            if isinstance(event, dict) and edge in event and (name := _name_of(event[edge])[0]) not in KINDS:
-                opened = opened if name == "Link" else None
-                is_apart = edge == "Start" and name in APART if name in APART else is_apart
-        if is_apart or not isinstance(event, dict) or "||" not in event.get("Text", ""):
+    for number, (edge, kind, about, *_) in enumerate(events):
+        if edge and kind not in KINDS:
+            opened = opened if kind == "Link" else None
+            is_apart = edge == "Start" if kind in APART else is_apart
+        if is_apart or kind != "Text" or "||" not in about:
             continue
-        for mark in range(len(SPOILER.findall(event["Text"]))):
+        for mark in range(len(SPOILER.findall(about))):
             found += [opened, (number, mark)] if opened else []
             opened = None if opened else (number, mark)
     return frozenset(found)
@@ -147,23 +134,23 @@ class _MarkdownReader(msgspec.Struct, eq=False):
     _rows: list[list[str]] | None = None  # of the open table
     _cell: list[str] = []
 
-    def read(self, number: int, event: Any, where: Where) -> None:
-        ((kind, value),) = event.items() if isinstance(event, dict) else ((event, ""),)
-        match kind:
+    def read(self, number: int, event: MarkdownEvent) -> None:
+        edge, kind, value, start, _ = event
+        match edge or kind:
             case "Start":
-                self._begin(*_name_of(value), where)
+                self._begin(kind, value, start)
             case "End":
-                self._finish(_name_of(value)[0], where)
+                self._finish(kind, start)
             case "Text" if (number, 0) in self._spoilers:
                 self._put_spoilers(number, value)
             case "Code":
-                start = self.out.length
+                begin = self.out.length
                 self._put(value)
-                self.out.add("code", start)
+                self.out.add("code", begin)
             case "SoftBreak" | "HardBreak":
                 self._put("\n" if self._rows is None else " ")
             case "Rule":
-                self._begin_block(where)
+                self._begin_block(start)
                 self.out.write(RULE)
                 self._has_block = True
             case "TaskListMarker":
@@ -172,10 +159,10 @@ class _MarkdownReader(msgspec.Struct, eq=False):
             case _:
                 self._put(value)
 
-    def _begin(self, name: str, about: Any, where: Where) -> None:
+    def _begin(self, name: str, about: Any, start: int) -> None:
         if self._is_block(name):
-            self._begin_block(where)
-        is_single = name == "Strikethrough" and self._is_single(where)
+            self._begin_block(start)
+        is_single = name == "Strikethrough" and self._is_single(start)
         if is_single:
             self._put("~")
         if name in SPANS:
@@ -192,7 +179,7 @@ class _MarkdownReader(msgspec.Struct, eq=False):
             case "TableHead" | "TableRow" if self._rows is not None:
                 self._rows.append([])
 
-    def _finish(self, name: str, where: Where) -> None:
+    def _finish(self, name: str, start: int) -> None:
         match name:
             case "CodeBlock":
                 code, self._code = "".join(self._code or ()), None
@@ -209,7 +196,7 @@ class _MarkdownReader(msgspec.Struct, eq=False):
                 self.out.write("\n")
         if name in SPANS:
             self.out.close()
-        if name == "Strikethrough" and self._is_single(where):
+        if name == "Strikethrough" and self._is_single(start):
             self._put("~")
         self._has_block |= self._is_block(name)
 
@@ -237,17 +224,17 @@ class _MarkdownReader(msgspec.Struct, eq=False):
         """Return True for an element on lines of its own; the content of a list follows its bullet."""
         return name in BLOCKS and not (self._lists and name in ("Paragraph", "List"))
 
-    def _is_single(self, where: Where) -> bool:
+    def _is_single(self, start: int) -> bool:
         """Return True for a single tilde, which means "about"; only two strike text out."""
-        return self._source[where["start"] + 1 : where["start"] + 2] != b"~"
+        return self._source[start + 1 : start + 2] != b"~"
 
-    def _begin_block(self, where: Where) -> None:
+    def _begin_block(self, start: int) -> None:
         """Begin a block on a new line, behind an empty one if the source has one there."""
         if self._has_block:
-            between = self._source[self._block_start + 1 : where["start"]]
+            between = self._source[self._block_start + 1 : start]
             wanted = min(between[len(between.rstrip(b" \t>\n")) :].count(b"\n"), 2) or 1
             self.out.write("\n" * max(wanted - self.out.breaks, 0))
-        self._block_start = where["start"]
+        self._block_start = start
 
     @property
     def _indent(self) -> str:
@@ -280,8 +267,3 @@ def _span_of(name: str, about: Any) -> tuple[str, str]:
             return "text_link" if about["dest_url"] else "", about["dest_url"]
         case _:
             return KINDS[name], ""
-
-
-def _name_of(tag: Any) -> tuple[str, Any]:
-    """Return the name of an element that begins or ends, and its attributes."""
-    return next(iter(tag.items())) if isinstance(tag, dict) else (tag, None)
