@@ -12,7 +12,7 @@ import anyio
 
 from gateway.agent.model import ModelRequest
 from gateway.agent.models.factory import make_model
-from gateway.agent.models.provider import HttpModel
+from gateway.agent.models.http_model import HttpModel
 from gateway.cli.output import show_progress
 from gateway.config.home import get_process_environment
 from gateway.config.providers import PROVIDERS

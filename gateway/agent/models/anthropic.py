@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from gateway.agent.model import ModelRequest
-from gateway.agent.models.provider import (
+from gateway.agent.models.http_model import (
     HttpModel,
     PartialToolCall,
     StreamedAnswer,

@@ -14,8 +14,8 @@ import msgspec
 
 from gateway.agent.model import Chunk, Model, ModelRequest
 from gateway.agent.models.fallback import FallbackModel, RetryPolicy
+from gateway.agent.models.http_model import HttpModel
 from gateway.agent.models.prices import UNKNOWN_PRICE, TokenPrice
-from gateway.agent.models.provider import HttpModel
 from gateway.agent.ports import EventRunner
 from gateway.config.providers import PROVIDERS
 from gateway.errors import ConfigError, ModelError

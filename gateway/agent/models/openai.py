@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 
 from gateway.agent.model import ModelRequest
-from gateway.agent.models.prices import TokenPrice
-from gateway.agent.models.provider import (
+from gateway.agent.models.http_model import (
     HttpModel,
     PartialToolCall,
     StreamedAnswer,
     decode_event,
 )
+from gateway.agent.models.prices import TokenPrice
 from gateway.agent.pictures import describe_withheld_pictures
 from gateway.config.providers import PROVIDERS
 from gateway.errors import ModelError

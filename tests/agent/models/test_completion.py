@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.agent import ModelRequest
+from gateway.agent.models.http_model import limit_stream, read_sse, read_whole
 from gateway.agent.models.openai import CompletionAccumulator, OpenAIModel
 from gateway.agent.models.prices import TokenPrice
-from gateway.agent.models.provider import limit_stream, read_sse, read_whole
 from gateway.errors import ModelError
 from gateway.messages.transcript import Entry, ToolCall
 

@@ -15,8 +15,8 @@ import pytest
 from gateway.agent.model import ModelRequest
 from gateway.agent.models.anthropic import AnthropicModel
 from gateway.agent.models.endpoint_client import has_certificates
+from gateway.agent.models.http_model import HttpModel
 from gateway.agent.models.openai import OpenAIModel
-from gateway.agent.models.provider import HttpModel
 from gateway.errors import ModelError
 from gateway.messages.transcript import Entry
 from gateway.testing.live_gateway import until
