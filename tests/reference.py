@@ -18,6 +18,7 @@ from gateway.cli import build_command_parser
 from gateway.cli.program import COMMANDS, PROGRAM
 from gateway.config.reference import build_settings_schema
 from gateway.control.params import describe_params
+from gateway.daemon.dialects import DIALECTS
 from gateway.daemon.verb_table import VERBS as VERB_ROWS
 from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.dispatcher.commands import Command
@@ -319,7 +320,7 @@ def samples() -> Iterator[str]:
     hooks = {}
     for folder in sorted(path.parent for path in (ROOT / "sample_hooks").glob("*/HOOK.yaml")):
         with tempfile.TemporaryDirectory() as work:
-            hook = fetch_hook(parse_source(str(folder)), Path(work), {})
+            hook = fetch_hook(parse_source(str(folder)), Path(work), {}, DIALECTS)
             about = {"description": hook.manifest.description, "version": hook.own_version, "digest": hook.digest}
             hooks[hook.name] = ListedHook(source=f"./{folder.name}", asks=hook.grants, **about)
     yield encode_index(HookIndex(hooks=hooks)).decode()

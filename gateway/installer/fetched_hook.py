@@ -7,11 +7,10 @@ from pathlib import Path
 
 from gateway.agent.skills import FILE as SKILL_FILE
 from gateway.errors import HookError
-from gateway.hermes.dialects import HERMES
 from gateway.hooks.manifests.installed import HookGrants
 from gateway.hooks.manifests.manifest import MANIFEST_FILE, Manifest, read_manifest
 from gateway.hooks.manifests.reach import describe_network
-from gateway.hooks.places.dialect import OURS
+from gateway.hooks.places.dialect import Dialect
 from gateway.hooks.places.folder_source import FolderSource
 from gateway.hooks.places.installed_source import BUILT_IN_FOLDER
 from gateway.hooks.places.sources import HookVersion
@@ -25,35 +24,34 @@ PLUGIN_FILES = ("plugin.yaml", "plugin.yml")
 SHORT = 12  # characters of a digest in the name of a folder
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedHook:
-    """A fetched hook, with its files in `folder`.
-
-    `packages`: its requirements, in `packages_folder`; `index`: the one that named it; `stored_as`: the name of the
-    data that it takes over from another hook.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedEntry:
+    """A fetched hook or skill, with its files in `folder`. `index`: the one that named it."""
 
     name: str
-    version: HookVersion
-    manifest: Manifest
+    own_version: str  # the one that its own file names
+    folder: Path
     digest: str
     size: int
     files: int
     source: str = ""
     commit: str | None = None
+    index: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedHook(FetchedEntry):
+    """A fetched hook.
+
+    `packages`: its requirements, in `packages_folder`; `stored_as`: the name of the data that it takes over from
+    another hook.
+    """
+
+    version: HookVersion
+    manifest: Manifest
     packages: tuple[str, ...] = ()
     packages_folder: Path | None = None
-    index: str = ""
     stored_as: str = ""
-
-    @property
-    def folder(self) -> Path:
-        return self.version.path
-
-    @property
-    def own_version(self) -> str:
-        """The version that its manifest has."""
-        return self.manifest.version
 
     @property
     def folder_name(self) -> str:
@@ -85,7 +83,12 @@ def cut_digest(digest: str) -> str:
 
 
 def fetch_hook(
-    source: HookSource, work: Path, environ: Mapping[str, str], said: str = "", locked: tuple[str, ...] = ()
+    source: HookSource,
+    work: Path,
+    environ: Mapping[str, str],
+    dialects: tuple[Dialect, ...],
+    said: str = "",
+    locked: tuple[str, ...] = (),
 ) -> FetchedHook:
     """Fetch a hook and read it. `said`: the source as it was written; `locked`: the exact packages to install.
 
@@ -95,7 +98,7 @@ def fetch_hook(
     files = fetch(source, work, environ, locked)
     if any((files.folder / one).exists() for one in PLUGIN_FILES) and not (files.folder / MANIFEST_FILE).exists():
         raise HookError(f"{files.name} is a plugin for Hermes, and no hook\nput its folder into plugins/ of the home")
-    hook = read_hook(_name_folder(files.folder, files.name, work))
+    hook = read_hook(_name_folder(files.folder, files.name, work), dialects)
     packages, packages_folder, wanted = files.packages, files.packages_folder, hook.manifest.requires.python
     if packages_folder is None and wanted:
         packages_folder = work / "packages"
@@ -110,7 +113,7 @@ def fetch_hook(
     )
 
 
-def read_hook(folder: Path) -> FetchedHook:
+def read_hook(folder: Path, dialects: tuple[Dialect, ...]) -> FetchedHook:
     """Read the hook in this folder.
 
     Raises HookError for none, or for one with a fault or a name that prevents its use.
@@ -118,12 +121,14 @@ def read_hook(folder: Path) -> FetchedHook:
     if (BUILT_IN_FOLDER / folder.name).is_dir():
         what = f"{folder.name} is the name of a hook that comes with the gateway, and no other is installed under it"
         raise HookError(f"{what}\nwhoever wrote it can give it another `name:` in its {MANIFEST_FILE}")
-    version = _inspect(folder)
+    version = _inspect(folder, dialects)
     if version.manifest is None:
         raise HookError(f"{folder.name} cannot be read as a hook")
     whole = read_whole_folder(folder)
     return FetchedHook(
         name=folder.name,
+        own_version=version.manifest.version,
+        folder=version.path,
         version=version,
         manifest=version.manifest,
         digest=whole.digest,
@@ -149,9 +154,9 @@ def _name_folder(folder: Path, offered: str, work: Path) -> Path:
     return folder.rename(target)
 
 
-def _inspect(folder: Path) -> HookVersion:
+def _inspect(folder: Path, dialects: tuple[Dialect, ...]) -> HookVersion:
     """Inspect the hook; raise HookError with all its faults."""
-    version = FolderSource(folder.parent, "", dialects=(OURS, HERMES)).find(folder.name)
+    version = FolderSource(folder.parent, "", dialects=dialects).find(folder.name)
     if version is None:
         remedy = "\nit is a skill: hermes-gateway skills install" if (folder / SKILL_FILE).is_file() else ""
         raise HookError(f"{folder.name} is no hook: it has no {MANIFEST_FILE}, handler, command or URL{remedy}")

@@ -1,17 +1,18 @@
 """A skill before its installation: its files, read and not run, and the hooks that it brings."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.agent import Skill
 from gateway.agent.skills import FILE, NAME, read_skill, read_skill_name
 from gateway.errors import HookError
 from gateway.hooks.manifests.manifest import MANIFEST_FILE
+from gateway.hooks.places.dialect import Dialect
 from gateway.hooks.places.hook_files import is_ignored_entry
 from gateway.hooks.places.trusted_copy import read_whole_folder
 from gateway.installer.fetched_hook import NAME as HOOK_NAME
-from gateway.installer.fetched_hook import FetchedHook, cut_digest, read_hook
+from gateway.installer.fetched_hook import FetchedEntry, FetchedHook, cut_digest, read_hook
 from gateway.installer.source import HookSource, fetch
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.tree import Finding
@@ -19,31 +20,12 @@ from gateway.yaml_source.tree import Finding
 BROUGHT_FOLDER = "hooks"
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedSkill:
-    """A fetched skill. `index`: the one that named it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedSkill(FetchedEntry):
+    """A fetched skill, with the hooks that it brings."""
 
-    skill: Skill
-    source: str
-    commit: str | None
-    digest: str
-    size: int
-    files: int
-    hooks: tuple[FetchedHook, ...] = field(default=())
-    index: str = ""
-
-    @property
-    def name(self) -> str:
-        return self.skill.name
-
-    @property
-    def folder(self) -> Path:
-        return self.skill.folder
-
-    @property
-    def own_version(self) -> str:
-        """The version that the skill has in its own file."""
-        return self.skill.version
+    description: str
+    hooks: tuple[FetchedHook, ...]
 
     @property
     def folder_name(self) -> str:
@@ -51,7 +33,9 @@ class FetchedSkill:
         return f"{self.name}@{cut_digest(self.digest)}/{self.name}"
 
 
-def fetch_skill(source: HookSource, work: Path, environ: Mapping[str, str], said: str = "") -> FetchedSkill:
+def fetch_skill(
+    source: HookSource, work: Path, environ: Mapping[str, str], dialects: tuple[Dialect, ...], said: str = ""
+) -> FetchedSkill:
     """Fetch a skill and read it. `said`: the source as it was written.
 
     Raises:
@@ -64,13 +48,16 @@ def fetch_skill(source: HookSource, work: Path, environ: Mapping[str, str], said
     skill = _read(files.folder, files.name, work)
     whole = read_whole_folder(skill.folder)
     return FetchedSkill(
-        skill=skill,
+        name=skill.name,
+        own_version=skill.version,
+        description=skill.description,
+        folder=skill.folder,
         source=said or str(source),
         commit=files.commit,
         digest=whole.digest,
         size=sum(len(data) for _, data in whole.files.values()),
         files=len(whole.files),
-        hooks=tuple(_read_brought(skill.folder / BROUGHT_FOLDER)),
+        hooks=tuple(_read_brought(skill.folder / BROUGHT_FOLDER, dialects)),
     )
 
 
@@ -88,14 +75,14 @@ def _read(folder: Path, offered: str, work: Path) -> Skill:
     return skill
 
 
-def _read_brought(folder: Path) -> list[FetchedHook]:
+def _read_brought(folder: Path, dialects: tuple[Dialect, ...]) -> list[FetchedHook]:
     found = sorted(one for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
     for one in found:
         if not HOOK_NAME.match(one.name) or is_ignored_entry(folder, one.name):
             what = f"{to_one_line(one.name)!r} is no name for a hook that a skill brings"
             remedy = "at most 61 of them; and no name of what is none of a skill, as venv"
             raise HookError(f"{what}\nit takes lower-case letters, digits, '-' and '_', {remedy}")
-    hooks = [read_hook(one) for one in found]
+    hooks = [read_hook(one, dialects) for one in found]
     for hook in hooks:
         if hook.manifest.requires.python:
             what = f"its hook {hook.name} needs packages, which come with hooks alone"

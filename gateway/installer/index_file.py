@@ -3,12 +3,12 @@
 import datetime
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated
 
 import msgspec
 
 from gateway.errors import HookError
-from gateway.hooks.manifests.installed import HookGrants
+from gateway.hooks.manifests.installed import HookGrants, Kind
 from gateway.installer.fetched_hook import FetchedHook
 from gateway.installer.fetched_skill import FetchedSkill
 from gateway.logs.text import to_one_line
@@ -18,7 +18,6 @@ INDEX_VERSION = 1
 VALID_DAYS = 90
 SIGNATURE_ENDING = ".sig"
 
-Kind: TypeAlias = Literal["hook", "skill"]
 Line = Annotated[str, msgspec.Meta(max_length=1000)]
 
 
@@ -83,7 +82,7 @@ def add_listed(file: Path, found: FetchedHook | FetchedSkill, source: str, mode:
         hooks[found.name] = ListedHook(description=found.manifest.description, asks=found.grants, **about)
     else:
         asks = {hook.name: hook.grants for hook in found.hooks}
-        skills[found.name] = ListedSkill(description=found.skill.description, hooks=asks, **about)
+        skills[found.name] = ListedSkill(description=found.description, hooks=asks, **about)
     index = HookIndex(number=before.number + 1, expires=end.isoformat(), hooks=hooks, skills=skills)
     file.write_bytes(encode_index(index))
     if is_new:

@@ -18,7 +18,7 @@ import msgspec
 import hooks_builtin
 from gateway.config.home import Home
 from gateway.errors import HookError
-from gateway.hooks.manifests.installed import remove_login
+from gateway.hooks.manifests.installed import Kind, remove_login
 from gateway.hooks.places.switches import write_atomically
 from gateway.installer.archive import is_archive
 from gateway.installer.download import download
@@ -27,7 +27,6 @@ from gateway.installer.index_file import (
     MAX_INDEX,
     SIGNATURE_ENDING,
     HookIndex,
-    Kind,
     ListedHook,
     ListedSkill,
     read_index,

@@ -24,13 +24,13 @@ from gateway.hooks.manifests.installed import (
     HooksLock,
     InstalledHook,
     InstalledSkill,
+    Kind,
 )
 from gateway.hooks.places.installed_source import PACKAGES_FOLDER, find_packages, packages_folder_of
 from gateway.hooks.places.switches import remove_leftovers, write_atomically
 from gateway.hooks.places.trusted_copy import has_digest, has_packages, make_digest, read_whole_folder
 from gateway.installer.fetched_hook import FetchedHook
 from gateway.installer.fetched_skill import BROUGHT_FOLDER, FetchedSkill
-from gateway.installer.index_file import Kind
 from gateway.installer.stores import list_unused_stores, make_store_key, read_stores
 
 WORK_PREFIX = ".work-"
@@ -78,8 +78,7 @@ def read_installed_skills(home: Home) -> Mapping[str, InstalledSkill]:
 
 def list_unreadable(home: Home, kind: Kind) -> Collection[str]:
     """List the names of entries that cannot be read."""
-    lock = _read_lock(home)
-    return [name for name, _ in (lock.list_unreadable() if kind == "hook" else lock.list_unreadable_skills())]
+    return [name for name, _ in _read_lock(home).list_unreadable(kind)]
 
 
 def _read_lock(home: Home) -> HooksLock:
@@ -148,7 +147,7 @@ def _lay_out(
     """Yield each folder as it will be installed, and its place; one that is there already is left alone."""
     for hook in change.hooks:
         target, entry = home.installed_hooks / hook.folder_name, entries[hook.name]
-        if hook.packages_folder and not has_all_packages(home, entry):
+        if hook.packages_folder and not has_installed_packages(home, entry):
             name = packages_folder_of(hook.folder_name, entry.packages_digest)
             yield hook.packages_folder, home.installed_hooks / PACKAGES_FOLDER / name
         if not has_digest(target, hook.digest):
@@ -205,33 +204,22 @@ def _make_skill_entry(home: Home, skill: FetchedSkill, stores: Mapping[str, str]
     )
 
 
-def has_all_packages(home: Home, entry: InstalledHook) -> bool:
-    """Return True if the entry's packages are unchanged, and the digest of their installation is known."""
-    return has_installed_packages(home, entry) and bool(entry.packages_digest or not entry.packages)
-
-
 def has_installed_packages(home: Home, entry: InstalledHook) -> bool:
-    """Return True if the entry's packages are unchanged, as far as known: an earlier version recorded no digest."""
-    folder = find_packages(home.installed_hooks, entry)
-    return has_packages(folder, entry.packages_digest) and bool(folder or not entry.packages)
+    """Return True if the entry's packages are unchanged."""
+    return has_packages(find_packages(home.installed_hooks, entry), entry.packages_digest)
 
 
 def remove_unused(home: Home) -> None:
     """Remove the folders that the lock does not name; those of unreadable entries stay."""
     lock = _read_lock(home)
-    hooks, unreadable = [one for _, one in lock.list()], dict(lock.list_unreadable())
+    hooks, skills = [one for _, one in lock.list()], [one for _, one in lock.list_skills()]
     named = {home.own_folder / one.path for one in hooks} | {find_packages(home.installed_hooks, one) for one in hooks}
-    for place in (home.installed_hooks, home.installed_hooks / PACKAGES_FOLDER):
+    named |= {(home.own_folder / one.path).parent for one in skills}
+    unreadable = {name for name, _ in (*lock.list_unreadable(), *lock.list_unreadable("skill"))}
+    for place in (home.installed_hooks, home.installed_hooks / PACKAGES_FOLDER, home.installed_skills):
         for folder in place.glob("*@*"):
             if folder not in named and folder.name.rpartition("@")[0] not in unreadable:
                 remove_tree(folder)
-    # An earlier version used the folder NAME for a skill, and not NAME@DIGEST.
-    skills = [home.own_folder / one.path for _, one in lock.list_skills()]
-    unreadable = dict(lock.list_unreadable_skills())
-    for folder in home.installed_skills.glob("*"):
-        is_named = any(one.is_relative_to(folder) for one in skills)
-        if not is_named and folder.name.partition("@")[0] not in unreadable:
-            remove_tree(folder)
 
 
 def remove_tree(folder: Path) -> None:
@@ -250,7 +238,7 @@ def _write(
 ) -> None:
     """Write the lock. Unreadable entries stay, unless they were installed again or removed."""
     lock = _read_lock(home)
-    all_skills = {**dict(lock.list_unreadable_skills()), **dict(lock.list_skills()), **skills}
+    all_skills = {**dict(lock.list_unreadable("skill")), **dict(lock.list_skills()), **skills}
     installed: dict[str, InstalledHook | msgspec.Raw] = {**dict(lock.list_unreadable()), **dict(lock.list()), **hooks}
     installed = {name: one for name, one in sorted(installed.items()) if name not in change.gone_hooks}
     found = {

@@ -8,6 +8,7 @@ from pathlib import Path
 from gateway.config.home import Home, get_process_environment
 from gateway.errors import HookError
 from gateway.hooks.manifests.installed import InstalledHook, list_missing_grants
+from gateway.hooks.places.dialect import Dialect
 from gateway.installer.fetched_hook import FetchedHook, describe_request, fetch_hook
 from gateway.installer.indexes import IndexReader, find_listed, is_listed_name, is_own_index, make_listed_source
 from gateway.installer.lock_file import InstalledChange, change_installed, open_workspace, read_installed
@@ -21,13 +22,15 @@ class HookPlan:
 
     kind = "hook"
 
-    def __init__(self, home: Home, name: str, reload: Callable[[str], Awaitable[object]]) -> None:
+    def __init__(
+        self, home: Home, name: str, dialects: tuple[Dialect, ...], reload: Callable[[str], Awaitable[object]]
+    ) -> None:
         if not is_listed_name(name):
             raise HookError(
                 f"{name[:60]!r} is no name in an index\nothers are installed at the terminal: hooks install"
             )
         self.name = name
-        self._home, self._reload = home, reload
+        self._home, self._dialects, self._reload = home, dialects, reload
         self._digest = ""
 
     def make_digest(self) -> bytes:
@@ -65,7 +68,9 @@ class HookPlan:
         """
         environ, before = get_process_environment(), read_installed(self._home).get(self.name)
         known, entry, _ = find_listed(IndexReader(self._home, environ), "hook", self.name, work)
-        found = replace(fetch_hook(make_listed_source(known, entry), work, environ), index=known.address)
+        found = replace(
+            fetch_hook(make_listed_source(known, entry), work, environ, self._dialects), index=known.address
+        )
         if (found.name, found.digest) != (self.name, entry.digest):
             raise HookError(f"{self.name}: the content of {found.source} is not the one that {known.address} names")
         is_own = before and is_own_index(self._home, before.index) and is_own_index(self._home, found.index)

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.hooks.manifests.installed import HooksLock
 from gateway.hooks.places.trusted_copy import has_digest
-from gateway.installer.lock_file import has_all_packages, open_workspace
+from gateway.installer.lock_file import has_installed_packages, open_workspace
 from gateway.testing import GatewayProcess
 from tests.installer.archives import HANDLER, put
 
@@ -37,12 +37,13 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 from gateway.config.home import Home
+from gateway.daemon.dialects import DIALECTS
 from gateway.installer.fetched_hook import read_hook
 from gateway.installer.lock_file import InstalledChange, change_installed, open_workspace
 home, folder, packages = Home(Path(sys.argv[1])), Path(sys.argv[2]), Path(sys.argv[3])
 with open_workspace(home) as work:
     place = shutil.copytree(packages, work / "packages")
-    hook = replace(read_hook(folder), packages=(packages.name,), packages_folder=place)
+    hook = replace(read_hook(folder, DIALECTS), packages=(packages.name,), packages_folder=place)
     change_installed(home, InstalledChange(hooks=[hook]), work)
 """
 SKILL = "---\nname: coffee\ndescription: How coffee is made.\n---\nGrind it.\n"
@@ -115,47 +116,22 @@ def test_a_skill_whose_update_is_killed_is_the_old_one_or_the_new_one(gateway: G
 
 
 @pytest.mark.row("T25")
-@pytest.mark.parametrize("is_older", [False, True], ids=["", "laid out by an earlier version"])
 def test_a_hook_whose_packages_are_exchanged_has_the_old_or_the_new_ones(
-    gateway: GatewayProcess, tmp_path: Path, is_older: bool
+    gateway: GatewayProcess, tmp_path: Path
 ) -> None:
     greet = put(tmp_path / "greet", {"HOOK.yaml": "events: [agent:end]\n", "handler.py": HANDLER})
     old, new = (put(tmp_path / name, {"words.py": name}) for name in ("words==1", "words==2"))
     *_, is_over = cut(gateway, str(gateway.home.root), str(greet), str(old), program=OTHER_PACKAGES)
     assert is_over
-    if is_older:
-        (folder,) = gateway.home.installed_hooks.glob(".packages/*")
-        folder.rename(folder.with_name(folder.name.rpartition("-")[0]))
     seen = list[str]()
     for _ in cut(gateway, str(gateway.home.root), str(greet), str(new), program=OTHER_PACKAGES):
         ((_, entry),) = HooksLock(gateway.home.hooks_lock).list()
-        assert has_all_packages(gateway.home, entry)
+        assert has_installed_packages(gateway.home, entry)
         seen += entry.packages
     assert [*dict.fromkeys(seen)] == ["words==1", "words==2"]
     with open_workspace(gateway.home):  # which clears up
         (folder,) = gateway.home.installed_hooks.glob(".packages/*")
     assert (folder / "words.py").read_text() == "words==2"
-
-
-def test_a_skill_that_an_earlier_version_installed_is_brought_up_to_date(
-    gateway: GatewayProcess, tmp_path: Path
-) -> None:
-    """It laid it out under its bare name."""
-    coffee = put(tmp_path / "coffee", COFFEE)
-    gateway.cli("skills", "install", str(coffee), "--yes")
-    lock = json.loads(gateway.home.hooks_lock.read_text())
-    entry = lock["skills"]["coffee"]
-    bare = gateway.home.installed_skills / "coffee"
-    (gateway.home.own_folder / entry["path"]).rename(bare)
-    written = json.dumps(lock).replace(entry["path"], "installed/skills/coffee")
-    gateway.home.hooks_lock.write_text(written)
-    frozen = put(tmp_path, {"frozen.json": gateway.cli("hooks", "freeze").stdout}) / "frozen.json"
-    kept = gateway.cli("hooks", "sync", str(frozen), "--yes")
-    assert (kept.returncode, "all is as it was frozen" in kept.stderr) == (0, True), kept.stderr
-    put(coffee, {"SKILL.md": SKILL + "Pour it.\n"})
-    assert gateway.cli("skills", "update", "--yes").returncode == 0
-    gateway.cli("skills", "update")
-    assert (list_intact(gateway), bare.exists()) == (["coffee"], False)
 
 
 def can_mount() -> bool:

@@ -130,19 +130,6 @@ def test_what_was_installed_by_an_earlier_version_goes_on_with_what_it_has(
     assert (install(gateway, one)[0], fire(gateway, "greet")) == ("greet", (3, "xxx"))
 
 
-def test_what_an_earlier_version_switched_off_by_its_bare_name_stays_off(
-    gateway: GatewayProcess, tmp_path: Path
-) -> None:
-    install(gateway, place(tmp_path / "greet"))
-    put(gateway.home.hook_state, {"hooks.json": json.dumps({"enabled": {"greet": False}})})
-    (found,) = [
-        one
-        for one in json.loads(gateway.cli("hooks", "list", "--all", "--json").stdout)["hooks"]
-        if one["name"] == "greet"
-    ]
-    assert (found["state"], "switched off by command" in found["reason"]) == ("disabled", True)
-
-
 OWED = """
 async def handle(event_type, context):
     await context.gateway.store.set("n", 1)

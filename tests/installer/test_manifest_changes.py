@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from gateway.daemon.dialects import DIALECTS
 from gateway.hooks.manifests.installed import list_missing_grants
 from gateway.hooks.manifests.manifest_keys import ManifestKeys
-from gateway.installer.fetched_hook import read_hook
+from gateway.installer.fetched_hook import FetchedHook, read_hook
 from gateway.installer.manifest_changes import GRANTED, HARMLESS, list_manifest_changes, list_missing_guards
 from tests.installer.archives import HANDLER, put
 
@@ -114,7 +115,12 @@ def test_what_only_the_code_decides_on_is_said_too(tmp_path: Path) -> None:
 
 
 def list_less(then: Path, there: Path) -> list[str]:
-    return [*list_missing_guards(then, read_hook(there).manifest, read_hook(then).manifest.intercepts)]
+    before, now = map(read, (then, there))
+    return [*list_missing_guards(then, now.manifest, before.manifest.intercepts)]
+
+
+def read(folder: Path) -> FetchedHook:
+    return read_hook(folder, DIALECTS)
 
 
 def put_versions(tmp_path: Path, *manifests: str) -> list[Path]:
@@ -124,7 +130,7 @@ def put_versions(tmp_path: Path, *manifests: str) -> list[Path]:
 
 def list_more(tmp_path: Path, before: str, now: str) -> list[str]:
     texts = [f"{'' if 'events' in said else 'events: agent:end'}\n{said}" for said in (before, now)]
-    installed, newer = map(read_hook, put_versions(tmp_path, *texts))
+    installed, newer = map(read, put_versions(tmp_path, *texts))
     changes = list_manifest_changes(installed.folder, newer.folder, "greet")
     return [*list_missing_grants(newer.manifest, installed.grants), *changes]
 

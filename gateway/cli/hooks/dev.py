@@ -27,6 +27,7 @@ from gateway.cli.output import apply_style, fold_for, print_note
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.control.client import ControlClient, call_gateway
+from gateway.daemon.dialects import DIALECTS
 from gateway.errors import GatewayError, HookError, NotRunning
 from gateway.hooks.manifests.manifest import MANIFEST_FILE, Manifest, read_manifest
 from gateway.hooks.patterns import EventSelector
@@ -111,7 +112,7 @@ class DevHook:
 
     def _install(self) -> bool:
         with open_workspace(self._home) as work:
-            hook = fetch_hook(parse_source(str(self.folder)), work, get_process_environment())
+            hook = fetch_hook(parse_source(str(self.folder)), work, get_process_environment(), DIALECTS)
             if hook.digest == self._digest:
                 if self._wrong:
                     print_note(f"{self.name} is as it was before, and runs on")

@@ -15,6 +15,7 @@ from gateway.cli.hooks.installer import SHORT_COMMIT, Installer, show_changed_ri
 from gateway.cli.hooks.skills import SkillInstaller, reload_skills
 from gateway.cli.output import ask_person, print_data, print_lines, print_note, show_json, show_progress
 from gateway.config.home import Home, get_process_environment
+from gateway.daemon.dialects import DIALECTS
 from gateway.errors import ExitCode, HookError
 from gateway.hooks.manifests.installed import (
     INSTALLED_FOLDER,
@@ -22,13 +23,14 @@ from gateway.hooks.manifests.installed import (
     HooksLock,
     InstalledHook,
     InstalledSkill,
+    Kind,
     list_missing_grants,
 )
 from gateway.hooks.places.trusted_copy import PREFIX, has_digest
 from gateway.installer.fetched_hook import NAME as HOOK_NAME
 from gateway.installer.fetched_hook import FetchedHook, cut_digest, fetch_hook
 from gateway.installer.fetched_skill import FetchedSkill, fetch_skill
-from gateway.installer.index_file import Kind, ListedHook, ListedSkill
+from gateway.installer.index_file import ListedHook, ListedSkill
 from gateway.installer.indexes import (
     IndexReader,
     IndexRecord,
@@ -198,15 +200,12 @@ def check_entry(place: str, names: re.Pattern[str], name: str, entry: InstalledH
 
     The file may be a stranger's, and its names become folders here.
     """
-    folder = f"{name}@{cut_digest(entry.digest)}"
-    own = [folder]
-    if isinstance(entry, InstalledSkill):  # an earlier version used the folder NAME
-        own = [f"{SKILLS_FOLDER}/{folder}/{name}", f"{SKILLS_FOLDER}/{name}"]
-    packages = () if isinstance(entry, InstalledSkill) else entry.packages
+    own, packages = f"{name}@{cut_digest(entry.digest)}", () if isinstance(entry, InstalledSkill) else entry.packages
+    folder = f"{SKILLS_FOLDER}/{own}/{name}" if isinstance(entry, InstalledSkill) else own
     for what, is_valid in (
         ("name is", names.match(name)),
         ("digest is", DIGEST.match(entry.digest)),
-        ("path is", entry.path in [f"{INSTALLED_FOLDER}/{one}" for one in own]),
+        ("path is", entry.path == f"{INSTALLED_FOLDER}/{folder}"),
         ("packages are", all(map(is_lock_line, packages))),
     ):
         if not is_valid:
@@ -317,7 +316,7 @@ def fetch_frozen(missing: MissingEntry[InstalledHook], work: Path) -> FetchedHoo
     """Fetch a hook. Raises HookError if it is not the frozen one, or requests more than was granted."""
     name, frozen = missing.name, missing.entry
     own, source = find_place(work, "hook", name), find_source(name, frozen)
-    found = fetch_hook(source, own, get_process_environment(), frozen.source, frozen.packages)
+    found = fetch_hook(source, own, get_process_environment(), DIALECTS, frozen.source, frozen.packages)
     hook = check_frozen(found, missing)
     if more := "; ".join(list_missing_grants(hook.manifest, frozen.grants)):
         raise HookError(f"{name} asks for more than was agreed to when it was frozen: {more}; nothing was changed")
@@ -327,7 +326,7 @@ def fetch_frozen(missing: MissingEntry[InstalledHook], work: Path) -> FetchedHoo
 def fetch_frozen_skill(missing: MissingEntry[InstalledSkill], work: Path) -> FetchedSkill:
     """Fetch a skill. Raises HookError if it is not the frozen one."""
     own, source = find_place(work, "skill", missing.name), find_source(missing.name, missing.entry)
-    return check_frozen(fetch_skill(source, own, get_process_environment(), missing.entry.source), missing)
+    return check_frozen(fetch_skill(source, own, get_process_environment(), DIALECTS, missing.entry.source), missing)
 
 
 def check_commit(found: FetchedHook | FetchedSkill, work: Path) -> str:

@@ -10,12 +10,14 @@ import msgspec
 from gateway.cli.output import format_ago, print_data, print_note, show_json, show_progress, show_table
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
+from gateway.daemon.dialects import DIALECTS
 from gateway.errors import HookError
+from gateway.hooks.manifests.installed import Kind
 from gateway.hooks.places.trusted_copy import read_whole_folder
 from gateway.installer.archive import make_archive
 from gateway.installer.fetched_hook import FetchedHook, fetch_hook
 from gateway.installer.fetched_skill import FetchedSkill, fetch_skill
-from gateway.installer.index_file import Kind, ListedHook, ListedSkill, add_listed
+from gateway.installer.index_file import ListedHook, ListedSkill, add_listed
 from gateway.installer.indexes import (
     OWN_INDEX,
     IndexReader,
@@ -123,7 +125,7 @@ def run_publish(args: argparse.Namespace, home: Home, kind: Kind = "hook") -> No
     mode = 0o666 & ~args.umask  # it is for others; our other files are not
     fetch_one = fetch_skill if kind == "skill" else fetch_hook
     with open_workspace(home) as work:
-        found = fetch_one(parse_source(str(folder)), work, get_process_environment())
+        found = fetch_one(parse_source(str(folder)), work, get_process_environment(), DIALECTS)
         if wrong := [*list_needs(found), *(list_missing_files(found, folder) if is_by_git else ())]:
             raise HookError("\n".join((f"{folder} is not fit for an index:", *wrong)))
         place = args.source or (write_archive(found, file, mode) if args.archive else make_place(folder, file))

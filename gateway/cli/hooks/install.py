@@ -1,7 +1,7 @@
 """`hooks install`, `update` and `remove`: hooks of other authors, approved before any of their code runs."""
 
 import argparse
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,14 +26,13 @@ from gateway.control.client import call_gateway
 from gateway.daemon.dialects import DIALECTS
 from gateway.daemon.installed_skills import list_skill_hooks, list_skills
 from gateway.errors import GatewayError, NotRunning
-from gateway.hooks.manifests.installed import InstalledHook, UnusedStore, list_missing_grants
+from gateway.hooks.manifests.installed import InstalledHook, Kind, UnusedStore, list_missing_grants
 from gateway.hooks.places.installed_source import make_installed_source
 from gateway.hooks.places.trusted_copy import has_digest
-from gateway.installer.fetched_hook import FetchedHook, describe_changes, describe_request, fetch_hook
-from gateway.installer.index_file import Kind
+from gateway.installer.fetched_hook import FetchedEntry, FetchedHook, describe_changes, describe_request, fetch_hook
 from gateway.installer.lock_file import (
     InstalledChange,
-    has_all_packages,
+    has_installed_packages,
     read_installed,
     read_installed_skills,
 )
@@ -54,7 +53,7 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
     KIND: ClassVar[Kind] = "hook"
 
     def fetch(self, source: HookSource, work: Path) -> FetchedHook:
-        return fetch_hook(source, work, get_process_environment())
+        return fetch_hook(source, work, get_process_environment(), DIALECTS)
 
     def read_installed(self) -> Mapping[str, InstalledHook]:
         return read_installed(self.home)
@@ -70,7 +69,7 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
         changes = list_manifest_changes(folder, now.folder, now.name) if is_known else (UNKNOWN,)
         more = (*list_missing_grants(now.manifest, before.grants), *changes, *packages)
         less = tuple(list_missing_guards(folder, now.manifest, before.grants.intercepts))
-        is_intact = is_known and has_all_packages(self.home, before)
+        is_intact = is_known and has_installed_packages(self.home, before)
         return InstalledUpdate(before, now, folder, is_new, is_intact, more, less)
 
     def show(self, found: FetchedHook) -> None:
@@ -170,20 +169,21 @@ def show_unreadable_code(folder: Path) -> None:
 
 def show_request(hook: FetchedHook) -> None:
     """Show what a hook is and requests, before any of its code runs."""
-    manifest = hook.manifest
-    print_data(to_one_line(f"{hook.name} {manifest.version}".strip()), "", "bold")
-    if manifest.description:
-        print_data(to_one_line(manifest.description, 500), "  ")
-    size, digest = format_count(hook.size, "byte"), hook.digest.partition(":")[2][:SHORT_COMMIT]
-    what = f"{format_count(hook.files, 'file')}, {size}, {digest}"
-    commit = (("commit", hook.commit),) if hook.commit else ()
-    told = describe_request(hook.name, manifest, hook.packages)
-    source = (("from", hook.source),) if hook.source else ()  # a skill's hook has no source of its own
-    index = (("listed by", hook.index),) if hook.index else ()
-    asked = ((label, text) for label, text in told if text)
-    show_fields((*source, *index, *commit, ("what", what), *asked), is_whole=True)
+    show_entry(hook, hook.manifest.description, describe_request(hook.name, hook.manifest, hook.packages))
     for finding in hook.version.findings:
         print_data(to_one_line(f"! {finding}"), "", "yellow")
+
+
+def show_entry(found: FetchedEntry, description: str, asked: Iterable[tuple[str, str]]) -> None:
+    """Show what a hook or a skill is, where it comes from, and the rows that tell what it asks for."""
+    print_data(to_one_line(f"{found.name} {found.own_version}".strip()), "", "bold")
+    if description:
+        print_data(to_one_line(description, 1000), "  ")
+    size, digest = format_count(found.size, "byte"), found.digest.partition(":")[2][:SHORT_COMMIT]
+    what = f"{format_count(found.files, 'file')}, {size}, {digest}"
+    # A skill's hook has no source of its own.
+    rows = (("from", found.source), ("listed by", found.index), ("commit", found.commit), ("what", what), *asked)
+    show_fields([(label, text) for label, text in rows if text], is_whole=True)
 
 
 def describe_before(update: HookUpdate, home: Home) -> list[tuple[str, str]]:

@@ -24,11 +24,10 @@ from gateway.cli.output import (
 from gateway.config.home import Home, get_process_environment
 from gateway.config.permissions import prepare_home
 from gateway.errors import ExitCode, HookError
-from gateway.hooks.manifests.installed import HooksLock, InstalledHook, InstalledSkill
+from gateway.hooks.manifests.installed import HooksLock, InstalledHook, InstalledSkill, Kind
 from gateway.hooks.places.trusted_copy import has_digest
 from gateway.installer.fetched_hook import FetchedHook
 from gateway.installer.fetched_skill import FetchedSkill
-from gateway.installer.index_file import Kind
 from gateway.installer.indexes import IndexReader, find_listed, is_listed_name, is_own_index, make_listed_source
 from gateway.installer.lock_file import (
     InstalledChange,

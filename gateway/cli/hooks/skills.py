@@ -13,9 +13,8 @@ from gateway.adapters.shared.folder import load_settings_schema
 from gateway.agent.skills import find_skills
 from gateway.cli.hooks.check import list_places
 from gateway.cli.hooks.index import run_publish, run_search
-from gateway.cli.hooks.install import show_request, show_settings, show_unreadable_code
+from gateway.cli.hooks.install import show_entry, show_request, show_settings, show_unreadable_code
 from gateway.cli.hooks.installer import (
-    SHORT_COMMIT,
     InstalledUpdate,
     Installer,
     describe_move,
@@ -31,23 +30,22 @@ from gateway.cli.hooks.options import (
     add_update_options,
     add_yes_option,
 )
-from gateway.cli.output import add_json_option, print_data, print_note, show_fields, show_json
+from gateway.cli.output import add_json_option, print_data, print_note, show_json
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import read_configuration
 from gateway.control.client import call_gateway
+from gateway.daemon.dialects import DIALECTS
 from gateway.daemon.hooks import list_sources
 from gateway.daemon.installed_skills import find_installed_skills, find_other, list_unused_hooks
 from gateway.errors import GatewayError, NotRunning
-from gateway.hooks.manifests.installed import InstalledSkill, list_missing_grants
+from gateway.hooks.manifests.installed import InstalledSkill, Kind, list_missing_grants
 from gateway.hooks.places.sources import Source
 from gateway.hooks.places.trusted_copy import has_digest
 from gateway.installer.fetched_skill import BROUGHT_FOLDER, FetchedSkill, fetch_skill
-from gateway.installer.index_file import Kind
 from gateway.installer.lock_file import InstalledChange, read_installed, read_installed_skills
 from gateway.installer.manifest_changes import UNKNOWN, list_manifest_changes, list_missing_guards
 from gateway.installer.source import HookSource
 from gateway.logs.text import to_one_line
-from gateway.yaml_source.units import format_count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -88,7 +86,7 @@ class SkillInstaller(Installer[InstalledSkill, FetchedSkill]):
     KIND: ClassVar[Kind] = "skill"
 
     def fetch(self, source: HookSource, work: Path) -> FetchedSkill:
-        return fetch_skill(source, work, get_process_environment())
+        return fetch_skill(source, work, get_process_environment(), DIALECTS)
 
     def read_installed(self) -> Mapping[str, InstalledSkill]:
         return read_installed_skills(self.home)
@@ -110,7 +108,7 @@ class SkillInstaller(Installer[InstalledSkill, FetchedSkill]):
 
     def show_update(self, update: SkillUpdate) -> None:
         now = update.now
-        print_data(to_one_line(f"{now.name} {now.skill.version} {describe_move(update)}".strip()), "", "bold")
+        print_data(to_one_line(f"{now.name} {now.own_version} {describe_move(update)}".strip()), "", "bold")
         show_changed_rights(update)
         for hook in now.hooks:
             if hook.name not in update.before.hooks:
@@ -213,14 +211,8 @@ def list_hook_places(home: Home) -> Sequence[Source]:
 
 def show_skill(skill: FetchedSkill) -> None:
     """Show what a skill is, and what its hooks request."""
-    print_data(to_one_line(f"{skill.name} {skill.skill.version}".strip()), "", "bold")
-    print_data(to_one_line(skill.skill.description, 1000), "  ")
-    size, digest = format_count(skill.size, "byte"), skill.digest.partition(":")[2][:SHORT_COMMIT]
-    what = f"{format_count(skill.files, 'file')}, {size}, {digest}"
-    commit = (("commit", skill.commit),) if skill.commit else ()
     brings = ", ".join(hook.name for hook in skill.hooks) or "no hooks: words and files for the agent alone"
-    index = (("listed by", skill.index),) if skill.index else ()
-    show_fields((("from", skill.source), *index, *commit, ("what", what), ("brings", brings)), is_whole=True)
+    show_entry(skill, skill.description, [("brings", brings)])
     for hook in skill.hooks:
         show_request(hook)
 

@@ -10,6 +10,7 @@ import msgspec
 from gateway.adapters.page.places import PLATFORM
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.daemon.answers.people import people_forget, people_show
+from gateway.daemon.dialects import DIALECTS
 from gateway.daemon.groups.hooks import Hooks
 from gateway.daemon.groups.people import People
 from gateway.daemon.groups.process import Base
@@ -33,7 +34,7 @@ HOOK_PLAN = "gateway.proposals.hook_plan"  # loaded at its first use, since this
 
 
 def find_proposer() -> Proposer:
-    """Return the person on the page who calls, by the same name for all logins of the person.
+    """Return the person on the page who makes this call, under one name for all their logins.
 
     Raises:
         RoleRefused: the caller is not on the page.
@@ -62,7 +63,7 @@ async def proposals_make(
         raise ConfigError(f"a proposal of the kind {params.kind} takes no values")
     if params.kind == "hook":
         [loaded] = await run_in_thread(load_modules, HOOK_PLAN)
-        plan: Plan = loaded.HookPlan(base.home, params.name, hooks.folder_hooks.reload)
+        plan: Plan = loaded.HookPlan(base.home, params.name, DIALECTS, hooks.folder_hooks.reload)
     elif params.kind == "person":
         plan = make_person_plan(base, storage, people, params.name)
     else:

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Literal, TypeAlias, TypeVar
 from urllib.parse import unquote
 
 import msgspec
@@ -27,6 +27,8 @@ from gateway.logs.text import to_one_line
 LOCK_VERSION = 1
 INSTALLED_FOLDER = "installed"
 SKILLS_FOLDER = "skills"  # inside INSTALLED_FOLDER
+Kind: TypeAlias = Literal["hook", "skill"]
+"""The kind of an installed entry."""
 REMEDY = "install the hook again, or put back the file from a backup"
 FILE_REMEDY = "put it back from a backup, or move it away and install all again"
 _WEB_CREDENTIALS = re.compile(r"^((?:git\+)?https?://)[^/?#]*@", re.IGNORECASE)
@@ -59,8 +61,8 @@ class InstalledHook(msgspec.Struct, frozen=True, kw_only=True):
     digest: str = ""
     path: str
     packages: tuple[str, ...] = ()  # installed with the hook: each with its version and file hashes
-    packages_digest: str = ""  # of the installed packages; earlier versions did not write it
-    stored_as: str = ""  # the name of the hook's store; earlier versions used the hook's name
+    packages_digest: str = ""  # of the installed packages
+    stored_as: str = ""  # the name of the hook's store
     grants: HookGrants
 
 
@@ -97,7 +99,7 @@ class LockFile(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnreadableEntry(msgspec.Struct, frozen=True):
-    """An entry as the file has it, and the reason why it cannot be read."""
+    """The bytes of an entry in the file, and the reason why it cannot be read."""
 
     raw: msgspec.Raw
     reason: str
@@ -166,15 +168,11 @@ class HooksLock:
             if isinstance(one, InstalledSkill):
                 yield name, one
 
-    def list_unreadable(self) -> Iterator[tuple[str, msgspec.Raw]]:
-        """Yield the unreadable hooks, as the file has them."""
+    def list_unreadable(self, kind: Kind = "hook") -> Iterator[tuple[str, msgspec.Raw]]:
+        """Yield the unreadable entries of this kind with their bytes in the file."""
         self._follow()
-        yield from ((name, one.raw) for name, one in self._entries.items() if isinstance(one, UnreadableEntry))
-
-    def list_unreadable_skills(self) -> Iterator[tuple[str, msgspec.Raw]]:
-        """Yield the unreadable skills, as the file has them."""
-        self._follow()
-        yield from ((name, one.raw) for name, one in self._skills.items() if isinstance(one, UnreadableEntry))
+        entries: Mapping[str, object] = self._entries if kind == "hook" else self._skills
+        yield from ((name, one.raw) for name, one in entries.items() if isinstance(one, UnreadableEntry))
 
     def list_faults(self) -> Iterator[str]:
         """Yield a line for each unreadable entry, with the reason and the remedy."""
