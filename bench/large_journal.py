@@ -1,6 +1,6 @@
 """Measure a large journal: start, turns, forgetting, room on the disk, the search index.
 
-`.venv/bin/python -m bench.large_journal [--gigabytes N] [--folder DIR]`. The journal is as version 0.1 wrote it, made
+`.venv/bin/python -m bench.large_journal [--gigabytes N] [--folder DIR]`. The journal is made
 by SQL: conversations of twelve turns, a quarter of a year of them. A gateway with the model `demo` opens it, reads it
 into the index, deletes sessions while somebody talks, and, started again with a lower limit, makes room.
 """
@@ -14,13 +14,14 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
 from bench.options import parse_options
-from gateway.engine.sqlite.schema import APPLICATION_ID, MIGRATIONS
-from gateway.errors import GatewayError
+from gateway.engine.sqlite import subject_index
+from gateway.engine.sqlite.log_table import checksum_of
+from gateway.engine.sqlite.schema import APPLICATION_ID, TABLES, VERSION
 from gateway.messages.message import Address, Message, Reply
 from gateway.messages.transcript import Entry
 from gateway.records import records, subjects
@@ -32,7 +33,7 @@ WORDS = [
     f"{first}{second}" for first in ("la", "mi", "ko", "ser", "tun", "bra") for second in ("na", "ti", "vo", "gel")
 ]
 TURN_BYTES = 12_500
-INSERT = "INSERT INTO log (subject, ts, msg_id, expires, data) VALUES (?, ?, ?, ?, ?)"
+INSERT = "INSERT INTO log (subject, ts, msg_id, expires, data, checksum) VALUES (?, ?, ?, ?, ?, ?)"
 PATIENCE = 1200.0
 KEPT_SHARE = 0.53  # of the journal, where room is made
 CONSUMERS = (
@@ -41,7 +42,7 @@ CONSUMERS = (
     ("out-internal", '["gw.out.internal.>"]'),
 )
 
-Row = tuple[str, float, str | None, float | None, bytes]
+Row = tuple[str, float, str | None, float | None, bytes, int]
 
 
 def build(path: Path, size: int) -> int:
@@ -51,12 +52,14 @@ def build(path: Path, size: int) -> int:
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         for pragma in ("auto_vacuum = INCREMENTAL", "journal_mode = WAL", "synchronous = OFF", "cache_size = -400000"):
             db.execute(f"PRAGMA {pragma}")
-        for statement in MIGRATIONS[0]:
+        for statement in TABLES:
             db.execute(statement)
-        db.execute("PRAGMA user_version = 1")
+        db.execute(f"PRAGMA user_version = {VERSION}")
         db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute("BEGIN")
         db.executemany(INSERT, make_rows(count))
+        for (subject,) in db.execute("SELECT DISTINCT subject FROM log").fetchall():
+            subject_index.add_subject(db, subject)
         db.executemany("INSERT INTO consumer SELECT ?, ?, max(seq) FROM log", CONSUMERS)  # all is answered and sent
         db.execute("COMMIT")
     path.chmod(0o600)
@@ -91,7 +94,8 @@ def make_rows(count: int) -> Iterator[Row]:
             written.append((subjects.reply_subject_of(address, key), reply))
             for subject, record in written:
                 seq += 1
-                yield subject, at, None, None, records.encode(record)
+                data = records.encode(record)
+                yield subject, at, None, None, data, checksum_of(subject, data)
 
 
 def timed(act: Callable[[], object]) -> float:
@@ -142,9 +146,6 @@ def is_indexed(gateway: GatewayProcess) -> bool:
 def measure_first_start(gateway: GatewayProcess) -> None:
     print(f"first start until ready           {timed(gateway.start):.1f} s", flush=True)
     began, used = time.perf_counter(), processor_seconds(gateway)
-    with suppress(GatewayError):
-        gateway.until(lambda: not gateway.call("status")["journal"]["progress"], PATIENCE)
-    print(f"the index of places               {time.perf_counter() - began:.1f} s beside the traffic", flush=True)
     told = gateway.call("status")["search"]["progress"]
     print(f"told meanwhile                    {told or '0 records are left'}")
     with Talker(gateway) as talker:

@@ -27,7 +27,7 @@ ROWS = {
     "hooks": 23,
     "idle": 11,
     "journal": 4,
-    "large_journal": 12,
+    "large_journal": 11,
     "owed_events": 3,
     "pages": 4,
     "plugins": 2,

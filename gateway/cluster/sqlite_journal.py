@@ -14,7 +14,7 @@ from gateway.engine.sqlite import journal_file, subject_index
 from gateway.engine.sqlite.engine import open_sqlite
 from gateway.engine.sqlite.faults import describe_error
 from gateway.engine.sqlite.log_table import checksum_of, to_record
-from gateway.engine.sqlite.schema import get_last_seq, migrate, write_clock
+from gateway.engine.sqlite.schema import get_last_seq, make_tables, write_clock
 from gateway.errors import EngineError
 
 PAGE = 500
@@ -74,7 +74,6 @@ class SqliteJournal:
         """Finish the file; the next append gets a sequence after `last_seq`."""
         self._db.execute("DELETE FROM sqlite_sequence WHERE name = 'log'")
         self._db.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('log', ?)", (last_seq,))
-        self._db.execute("DELETE FROM building")
         write_clock(self._db, JournalClock(Clock()).get_state())
         self._db.execute("COMMIT")
 
@@ -106,7 +105,7 @@ def make_journal_file(path: Path) -> Iterator[SqliteJournal]:
     os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     try:
         with closing(journal_file.connect(path)) as db:
-            migrate(db)
+            make_tables(db)
             db.execute("BEGIN IMMEDIATE")
             yield SqliteJournal(db, 0.0)
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

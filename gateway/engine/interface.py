@@ -35,7 +35,7 @@ class NewRecord(msgspec.Struct, frozen=True, gc=False):
     `expect` is the sequence that must be the subject's last before this append (0: the subject is empty). `msg_id`
     names the record: while it exists, the journal refuses another record with this name under the same subject. Under
     other subjects of the conversation, the journal refuses the name for two minutes, in some engines for longer.
-    After `ttl` seconds by the journal's clock the journal removes the record and its name, as by a purge.
+    After `ttl` seconds by its clock, the journal removes the record and frees its name.
     """
 
     subject: str
@@ -93,7 +93,7 @@ class EngineHealth(msgspec.Struct, frozen=True):
     `size` counts the bytes of the records; space that a purge freed does not count, even if the file did not shrink.
     `bound` is the most bytes that the journal may take, 0 if it has no limit of its own. `file_size` counts the bytes
     of stored files if servers keep them, and is 0 if they are in a folder. `warnings` need an operator's attention
-    although appends work. `progress` describes maintenance of the file that runs beside the traffic, "" if none runs.
+    although appends work. `progress` is empty: 0.1.0 described there how it brought an older file up to date.
     `commits` counts the commits since the journal was opened, and `commit_seconds` is the time they took.
     """
 

@@ -168,15 +168,13 @@ class SqliteEngine(LiveMessages):
         if slow > SLOW_DISK_SECONDS:
             words.append(f"the disk has not answered for {slow:.0f} s")
         is_ok = not self._condition.fault and slow <= SLOW_DISK_SECONDS
-        building = self._writer.facts.building
-        progress = "" if building is None else f"the index of subjects is being built: {building} are in it"
         warnings = (
             *filter(None, [self._condition.warning, self._writer.facts.loss]),
             *self._condition.damaged.values(),
         )
         detail = "; ".join(filter(None, words)) or "well"
         commits = (self._writer.facts.commits, self._writer.facts.commit_seconds)
-        return EngineHealth(is_ok, detail, self._writer.facts.records, size, self._bound, warnings, progress, *commits)
+        return EngineHealth(is_ok, detail, self._writer.facts.records, size, self._bound, warnings, "", *commits)
 
     def failure(self) -> str:
         condition, delay = self._condition, self._delay

@@ -113,7 +113,7 @@ class JournalFiles:
 
 
 class FaultState:
-    """The health of the journal. The writing and the reading thread change it, and the event loop reads it."""
+    """The known faults of the journal. The writing and the reading thread change them; the event loop reads them."""
 
     def __init__(self, path: Path) -> None:
         self.fault = ""

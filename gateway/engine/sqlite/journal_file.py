@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gateway.engine.sqlite import journal_end
 from gateway.engine.sqlite.damage_check import find_damage, read_whole_file
-from gateway.engine.sqlite.schema import PAGE_SIZE, migrate, read_pragma
+from gateway.engine.sqlite.schema import PAGE_SIZE, make_tables, read_pragma
 from gateway.errors import HomeBusy
 
 LOOKS = 2  # checks for damage before a journal is set aside
@@ -61,7 +61,7 @@ def open_writer(path: Path, max_bytes: int | None, stack: ExitStack) -> tuple[sq
     """
     db, note = _open_undamaged(path, stack)
     lost = journal_end.check_end(db, path)
-    migrate(db)
+    make_tables(db)
     if lost:
         journal_end.move_end(db, lost)
     db.execute("PRAGMA synchronous = FULL")

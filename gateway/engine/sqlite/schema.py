@@ -2,8 +2,8 @@
 
 `log` is the journal. A consumer's position is two things: `floor`, up to which every record was delivered or did not
 match, and its rows in `pending`, the records delivered and not acknowledged. So an append costs a consumer nothing, and
-a backlog of any length is one number. The module `subject_index` describes the table `ending`, and `building` holds how
-far an older journal is indexed. Records of an older version have no checksum (null).
+a backlog of any length is one number. The module `subject_index` describes the table `ending`; `building` is empty, and
+0.1.0 reads it.
 
 Nothing here needs an SQLite newer than 3.27, which every supported system has.
 
@@ -25,47 +25,42 @@ SHARD_SIZE = 1 << 40  # 0.1.0 started the sequences of each further shard behind
 # Counters with this prefix hold the state of the journal's clock; an older version ignores them.
 CLOCK_PREFIX = "clock_"
 
-# One entry for each version, for ever: the statements that update a journal of the version before.
-MIGRATIONS: tuple[tuple[str, ...], ...] = (
-    (
-        """CREATE TABLE log (
-            seq INTEGER PRIMARY KEY AUTOINCREMENT,
-            subject TEXT NOT NULL,
-            ts REAL NOT NULL,
-            msg_id TEXT,
-            expires REAL,
-            data BLOB NOT NULL CHECK (typeof(data) = 'blob')
-        )""",
-        "CREATE INDEX log_subject ON log (subject)",
-        "CREATE UNIQUE INDEX log_msg_id ON log (msg_id) WHERE msg_id IS NOT NULL",
-        "CREATE INDEX log_expires ON log (expires) WHERE expires IS NOT NULL",
-        """CREATE TABLE consumer (
-            name TEXT PRIMARY KEY,
-            patterns TEXT NOT NULL,
-            floor INTEGER NOT NULL
-        ) WITHOUT ROWID""",
-        """CREATE TABLE pending (
-            seq INTEGER NOT NULL,
-            consumer TEXT NOT NULL,
-            attempt INTEGER NOT NULL,
-            due REAL NOT NULL,
-            PRIMARY KEY (seq, consumer)
-        ) WITHOUT ROWID""",
-        "CREATE INDEX pending_due ON pending (consumer, due)",
-        "CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
-        "INSERT INTO counter VALUES ('epoch', 0), ('probe', 0)",
-    ),
-    (
-        # No statement reads a record: the update of a large journal takes no longer than that of an empty journal.
-        "ALTER TABLE log ADD COLUMN checksum INTEGER",
-        """CREATE TABLE ending (
-            ending TEXT NOT NULL,
-            subject TEXT NOT NULL,
-            PRIMARY KEY (ending, subject)
-        ) WITHOUT ROWID""",
-        "CREATE TABLE building (name TEXT PRIMARY KEY, reached TEXT NOT NULL, done INTEGER NOT NULL) WITHOUT ROWID",
-        "INSERT INTO building VALUES ('ending', '', 0)",
-    ),
+VERSION = 2  # 0.1.0 wrote it, too
+# The statements that make a journal.
+TABLES = (
+    """CREATE TABLE log (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        subject TEXT NOT NULL,
+        ts REAL NOT NULL,
+        msg_id TEXT,
+        expires REAL,
+        data BLOB NOT NULL CHECK (typeof(data) = 'blob'),
+        checksum INTEGER
+    )""",
+    "CREATE INDEX log_subject ON log (subject)",
+    "CREATE UNIQUE INDEX log_msg_id ON log (msg_id) WHERE msg_id IS NOT NULL",
+    "CREATE INDEX log_expires ON log (expires) WHERE expires IS NOT NULL",
+    """CREATE TABLE consumer (
+        name TEXT PRIMARY KEY,
+        patterns TEXT NOT NULL,
+        floor INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+    """CREATE TABLE pending (
+        seq INTEGER NOT NULL,
+        consumer TEXT NOT NULL,
+        attempt INTEGER NOT NULL,
+        due REAL NOT NULL,
+        PRIMARY KEY (seq, consumer)
+    ) WITHOUT ROWID""",
+    "CREATE INDEX pending_due ON pending (consumer, due)",
+    "CREATE TABLE counter (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID",
+    "INSERT INTO counter VALUES ('epoch', 0), ('probe', 0)",
+    """CREATE TABLE ending (
+        ending TEXT NOT NULL,
+        subject TEXT NOT NULL,
+        PRIMARY KEY (ending, subject)
+    ) WITHOUT ROWID""",
+    "CREATE TABLE building (name TEXT PRIMARY KEY, reached TEXT NOT NULL, done INTEGER NOT NULL) WITHOUT ROWID",
 )
 
 
@@ -83,14 +78,15 @@ def is_blank(db: sqlite3.Connection) -> bool:
 
 
 def check_kind(db: sqlite3.Connection, path: object) -> None:
-    """Refuse a file that is not a journal, a journal of a later version, and a journal that was made of shards."""
+    """Refuse a file that is not a journal, a journal of another version, and a journal that was made of shards."""
     if read_pragma(db, "application_id") != APPLICATION_ID:
         raise EngineError(f"{path} is a database, but not a journal of hermes-gateway; name another file")
     version = read_pragma(db, "user_version")
-    if version > len(MIGRATIONS):
-        raise EngineTooNew(
-            f"{path} has version {version}, this hermes-gateway knows {len(MIGRATIONS)}: "
-            "install the version that wrote it, or restore an older backup"
+    if version != VERSION:
+        error = EngineTooNew if version > VERSION else EngineError
+        raise error(
+            f"{path} has version {version}, this hermes-gateway knows {VERSION}: "
+            "install the version that wrote it, or restore another backup"
         )
     if get_last_seq(db) >= SHARD_SIZE:
         raise make_shards_error(str(path))
@@ -102,22 +98,20 @@ def get_last_seq(db: sqlite3.Connection) -> int:
     return found[0] if found else 0
 
 
-def migrate(db: sqlite3.Connection) -> None:
-    """Update a blank file or an older journal to the current version, in one transaction."""
-    if is_blank(db):
+def make_tables(db: sqlite3.Connection) -> None:
+    """Make the tables of a blank file, in one transaction."""
+    if is_new := is_blank(db):
         db.execute("PRAGMA auto_vacuum = INCREMENTAL")
         db.execute(f"PRAGMA page_size = {PAGE_SIZE}")
     mode = db.execute("PRAGMA journal_mode = WAL").fetchone()[0]
     if mode != "wal":
         raise EngineError("the file system of the journal has no shared memory (a network share?); use a local disk")
-    version = read_pragma(db, "user_version")
-    if version == len(MIGRATIONS):
+    if not is_new:
         return
     db.execute("BEGIN IMMEDIATE")
-    for statements in MIGRATIONS[version:]:
-        for statement in statements:
-            db.execute(statement)
-    db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+    for statement in TABLES:
+        db.execute(statement)
+    db.execute(f"PRAGMA user_version = {VERSION}")
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute("COMMIT")
 

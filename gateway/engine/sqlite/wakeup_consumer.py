@@ -72,7 +72,7 @@ class WakeupConsumer(LiveConsumer):
         self.matches = compile_patterns(spec.patterns)
 
     def begin(self, waiting: Iterable[int], reached: int) -> None:
-        """Add the sequences in `waiting`, which waited when `reached` was the end of the log."""
+        """Add the `waiting` sequences, which were counted when the log ended at `reached`."""
         self._new = deque(sorted({*waiting, *self._new} - self._out.keys()))
         self._reached, self.is_begun = max(self._reached, reached), True
         self.signal.notify()

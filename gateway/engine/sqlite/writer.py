@@ -30,13 +30,13 @@ import math
 import sqlite3
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from gateway.engine.journal_clock import JournalClock
-from gateway.engine.sqlite import journal_file, log_table, subject_index
+from gateway.engine.sqlite import journal_file, log_table
 from gateway.engine.sqlite.backlog import Backlog
 from gateway.engine.sqlite.damage_check import JournalDamage, make_disk_error, verify_damage
 from gateway.engine.sqlite.faults import FaultState, JournalFiles, describe_error, get_free_bytes
@@ -59,7 +59,7 @@ MIN_FREE_BYTES = 1 << 20
 
 @dataclass(slots=True)
 class WriterFacts:
-    """Facts that the event loop may read. `building` counts the indexed subjects of an older journal."""
+    """Facts that the event loop may read."""
 
     busy_since: float | None = None
     commits: int = 0
@@ -67,7 +67,6 @@ class WriterFacts:
     note: str = ""
     loss: str = ""
     records: int = 0
-    building: int | None = None
     epoch: int = 0
 
 
@@ -81,28 +80,25 @@ class WriterTimes:
     clock: float = -math.inf
 
 
+@dataclass(slots=True, eq=False)
 class JournalWriter:
     """The handler of the writing thread. The event loop may read the public attributes."""
 
-    def __init__(
-        self,
-        path: Path,
-        clock: JournalClock,
-        steady: Callable[[], float],
-        condition: FaultState,
-        max_bytes: int | None,
-        announce: Callable[[list[Transaction]], None],
-    ) -> None:
-        self._path = path
-        self._clock = clock
-        self._steady = steady
-        self._condition = condition
-        self._max_bytes = max_bytes
-        self._announce = announce
-        self._closing = ExitStack()
-        self.facts = WriterFacts()
-        self._due = WriterTimes()
-        self._subjects = SubjectMemory()
+    _path: Path
+    _clock: JournalClock
+    _steady: Callable[[], float]
+    _condition: FaultState
+    _max_bytes: int | None
+    _announce: Callable[[list[Transaction]], None]
+    _closing: ExitStack = field(default_factory=ExitStack)
+    facts: WriterFacts = field(default_factory=WriterFacts)
+    _due: WriterTimes = field(default_factory=WriterTimes)
+    _subjects: SubjectMemory = field(default_factory=SubjectMemory)
+    _db: sqlite3.Connection = field(init=False)
+    _end: JournalEnd = field(init=False)
+    _files: JournalFiles = field(init=False)
+    _is_shrinking: bool = False
+    backlog: Backlog = field(init=False)
 
     def open(self) -> None:
         try:
@@ -129,9 +125,7 @@ class JournalWriter:
         self._due.expiry = log_table.read_next_expiry(self._db)
         (self.facts.records,) = self._db.execute("SELECT count(*) FROM log").fetchone()
         self.backlog = Backlog(self._db, self._condition.note_damage)
-        self.facts.building = subject_index.read_progress(self._db)
         self._files = JournalFiles(self._path)
-        self._is_shrinking = False
         self._clock.resume(*read_clock(self._db))
         self._due.clock = -math.inf
         self._due.sweep = self._due.probe = self._steady()
@@ -223,9 +217,6 @@ class JournalWriter:
                 self._due.probe = now + PROBE_SECONDS
                 self._probe()
             return PROBE_SECONDS
-        if self.facts.building is not None:
-            self._alone(self._build)
-            return 0.0
         if now >= self._due.sweep:
             has_more = self._alone(self._tidy) or self._shrink()
             self._end.move_log(self._db)
@@ -274,13 +265,6 @@ class JournalWriter:
             write_clock(tx.db, self._clock.get_state())
             tx.committed.append(lambda: setattr(self._due, "clock", tx.steady))
         return tx.wall >= log_table.read_next_expiry(tx.db) and not self._clock.is_held
-
-    def _build(self, tx: Transaction) -> bool:
-        """Index some subjects of an older journal; return True if subjects are left."""
-        has_more = subject_index.build_piece(tx.db, log_table.SLICE_SECONDS)
-        done = subject_index.read_progress(tx.db)
-        tx.committed.append(lambda: setattr(self.facts, "building", done))
-        return has_more
 
     def _alone(self, work: Callable[[Transaction], bool]) -> bool | None:
         """Do a job of the writer itself; return its result, or None if the job failed."""

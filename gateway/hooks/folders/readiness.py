@@ -89,11 +89,11 @@ def _judge_trust(
     version = replace(version, reach=find_reach(manifest, installed is not None, version.source.is_placed))
     try:
         if installed:
-            version = replace(version, pinned=find_trust_digest(version, installed.digest))
+            version = replace(version, pinned=find_trust_digest(version))
             if changed := _find_change(version, installed):
                 return replace(version, state="broken", reason=f"{changed}; install it again, or remove it")
         elif services.settings.trust == "pinned" or version.dialect.needs_trust:
-            version = replace(version, pinned=find_trust_digest(version, switches.find_trusted(version.name)))
+            version = replace(version, pinned=find_trust_digest(version))
             if not switches.find_trusted(version.name) and version.is_approved:
                 switches.trust(version.name, version.pinned)
     except HookError as error:
@@ -156,7 +156,7 @@ def _apply_settings(version: HookVersion, services: HookServices) -> HookVersion
 
 
 def _reschedule(manifest: Manifest, schedule: str) -> Manifest:
-    """Have the clock call the hook at these times, and at no others."""
+    """Have the clock call the hook at these times only."""
     event = f"schedule:{manifest.folder}"
     events = [name for name in manifest.events if name != event] + [event] * bool(schedule)
     return msgspec.structs.replace(manifest, schedule=schedule, events=tuple(events))
@@ -183,8 +183,6 @@ def why_not_enabled(version: HookVersion, settings: HooksSettings, switches: Hoo
     if configured or is_listed(version, settings.enabled):
         return ""
     decided = switches.is_enabled(version.store_name)
-    if decided is None:  # an earlier version used an installed hook's name alone
-        decided = switches.is_enabled(version.name)
     if decided is not None:
         return "" if decided else f"switched off by command; to switch it on: hermes-gateway hooks enable {name}"
     return version.source.why_disabled(version)
@@ -243,10 +241,10 @@ def _find_change(version: HookVersion, installed: InstalledHook) -> str:
     return "" if has_packages(version.packages, installed.packages_digest) else PACKAGES_CHANGED
 
 
-def find_trust_digest(version: HookVersion, known: str = "") -> str:
-    """Return the hash that a person trusts, of the whole folder or of the code; `known` is the earlier hash."""
+def find_trust_digest(version: HookVersion) -> str:
+    """Return the hash that a person trusts, of the whole folder or of the code."""
     is_folder = version.files and version.path.is_dir()
-    return read_whole_folder(version.path, known=known).digest if is_folder else version.digest
+    return read_whole_folder(version.path).digest if is_folder else version.digest
 
 
 def find_missing_needs(

@@ -49,11 +49,6 @@ def list_ignored(folder: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if is_ignored_entry(Path(folder), name)]
 
 
-def is_ignored_before(_folder: Path, name: str) -> bool:
-    """Tell whether earlier versions, whose list was shorter, ignored this name."""
-    return name in ("__pycache__", ".git")
-
-
 def list_hook_files(
     folder: Path, is_ignored: Callable[[Path, str], bool] = is_ignored_entry
 ) -> Iterator[tuple[str, os.DirEntry[str]]]:

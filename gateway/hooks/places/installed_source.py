@@ -97,12 +97,10 @@ def find_packages(installed: Path, entry: InstalledHook) -> Path | None:
     """Find the folder of the packages that came with a hook.
 
     The folder's name contains the hash of its contents, so that a new lock also switches to the new packages, in one
-    step. In earlier versions, the packages' folder had the name of the hook's folder.
+    step.
     """
-    own = Path(entry.path).name
-    names = (packages_folder_of(own, entry.packages_digest), own) if entry.packages else ()
-    folders = (installed / PACKAGES_FOLDER / name for name in names)
-    return next(filter(Path.is_dir, folders), None)
+    folder = installed / PACKAGES_FOLDER / packages_folder_of(Path(entry.path).name, entry.packages_digest)
+    return folder if entry.packages and folder.is_dir() else None
 
 
 def packages_folder_of(own: str, digest: str) -> str:

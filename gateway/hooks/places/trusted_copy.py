@@ -12,7 +12,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from gateway.errors import HookError
 from gateway.files.folders import OPEN_FILE, OPEN_FOLDER
-from gateway.hooks.places.hook_files import is_ignored_before, is_ignored_entry, list_hook_files
+from gateway.hooks.places.hook_files import list_hook_files
 from gateway.hooks.places.sources import HookVersion
 
 MAX_BYTES = 64 << 20  # of a folder that can be trusted as a whole
@@ -50,36 +50,18 @@ class TrustedFolder(msgspec.Struct, frozen=True):
             path.symlink_to(leads_to)
 
 
-def read_whole_folder(folder: Path, limit: int = MAX_BYTES, known: str = "") -> TrustedFolder:
-    """Read and hash every file that belongs to the hook.
-
-    `known` is the hash that the folder should have; a hash also fits if an earlier version made it, which ignored other
-    files.
-
-    Raises:
-        HookError: the folder is too large to be trusted as a whole, cannot be read, or contains an entry that is
-        neither file nor folder.
-    """
-    found = _read(folder, limit, is_ignored_entry)
-    if known not in ("", found.digest):
-        with suppress(HookError):
-            earlier = _read(folder, limit, is_ignored_before)
-            return earlier if earlier.digest == known else found
-    return found
-
-
 def has_digest(folder: Path, digest: str) -> bool:
     """Tell whether the whole folder has this hash."""
     try:
-        return read_whole_folder(folder, known=digest).digest == digest
+        return read_whole_folder(folder).digest == digest
     except HookError:
         return False
 
 
 def has_packages(folder: Path | None, digest: str) -> bool:
-    """Tell whether the packages that came with a hook have this hash; "", from earlier versions, always fits."""
+    """Tell whether the packages that came with a hook have this hash; "" if none came."""
     try:
-        return not digest or (folder is not None and make_digest(folder) == digest)
+        return make_digest(folder) == digest if folder else not digest
     except OSError:
         return False
 
@@ -100,13 +82,19 @@ def make_digest(folder: Path) -> str:
     return f"{PREFIX}{total.hexdigest()}"
 
 
-def _read(folder: Path, limit: int, is_ignored: Callable[[Path, str], bool]) -> TrustedFolder:
+def read_whole_folder(folder: Path, limit: int = MAX_BYTES) -> TrustedFolder:
+    """Read and hash every file that belongs to the hook.
+
+    Raises:
+        HookError: the folder is too large to be trusted as a whole, cannot be read, or contains an entry that is
+        neither file nor folder.
+    """
     files: dict[str, tuple[int, bytes]] = {}
     links: dict[str, str] = {}
     left = limit
     try:
         with _open_folder(folder) as root:
-            for name, entry in list_hook_files(folder, is_ignored):
+            for name, entry in list_hook_files(folder):
                 if entry.is_symlink():
                     links[name] = _read_link(folder, name)
                     continue
@@ -198,7 +186,7 @@ def use_copy(version: HookVersion, copies: Path) -> HookVersion:
     Raises:
         HookError: the folder has other bytes now.
     """
-    pinned = read_whole_folder(version.path, known=version.pinned)
+    pinned = read_whole_folder(version.path)
     if pinned.digest != version.pinned:
         raise HookError(
             f"{version.called} changed while it was being started; read it, then run: hermes-gateway hooks trust "

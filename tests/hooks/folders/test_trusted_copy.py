@@ -13,7 +13,6 @@ import pytest
 from gateway.config.settings import HooksSettings
 from gateway.errors import HookError
 from gateway.hooks import HookRegistry
-from gateway.hooks.places.switches import HookSwitches
 from gateway.hooks.places.trusted_copy import read_whole_folder
 from tests.hooks.folders.workshop import Home, hook_of
 from tests.spine import until
@@ -104,19 +103,6 @@ def test_packages_of_node_count_where_the_hook_runs_with_them(folder: Path, said
 
 # The hash of the folder below, when its cache counted too.
 WITH_A_CACHE = "folder:4d7821fe25fbee83b9ab65fa706487b91a86f4d07e16962f21681d7066383534"
-
-
-async def test_what_was_trusted_while_more_was_hashed_goes_on(home: Home) -> None:
-    home.plant("one", "events: ['my:*']\n", "def handle(event_type, context): ...\n")
-    cache = home.hooks / "one" / ".pytest_cache"
-    cache.mkdir()
-    (cache / "README.md").write_text("x")
-    HookSwitches(home.root / "state").trust("one", WITH_A_CACHE)
-    async with home.serving(HookRegistry(), settings=PINNED) as service:
-        assert (await service.info("one")).state == "loaded"
-    (cache / "README.md").write_text("y")
-    async with home.serving(HookRegistry(), settings=PINNED) as service:
-        assert (await service.info("one")).state == "pending"
 
 
 @pytest.mark.row("T25")
