@@ -29,20 +29,19 @@ class Backoff(msgspec.Struct, frozen=True):
         return pause * (random.uniform(self.low, self.high) if self.high > self.low else self.low)  # noqa: S311 - no secret
 
 
-class Attempts:
-    """The failures in a row of one thing, and the pause that follows from them."""
+class Attempts(msgspec.Struct, eq=False):
+    """The failures in a row of one thing, and the pause that follows from them.
 
-    __slots__ = ("_backoff", "_steady", "failures")
+    After `steady` seconds without a failure the count restarts.
+    """
 
-    def __init__(self, backoff: Backoff, steady: float = 0.0) -> None:
-        """Make the count. After `steady` seconds without a failure the count restarts."""
-        self._backoff = backoff
-        self._steady = steady
-        self.failures = 0
+    _backoff: Backoff
+    steady: float = 0.0
+    failures: int = 0
 
     def pause(self, lived: float = 0.0) -> float:
         """Count a failure after `lived` seconds of work. Returns the seconds to wait now."""
-        self.failures = 1 if self._steady and lived > self._steady else self.failures + 1
+        self.failures = 1 if self.steady and lived > self.steady else self.failures + 1
         return self._backoff.pause_after(self.failures)
 
     def reset(self) -> None:

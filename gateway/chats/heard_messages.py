@@ -44,21 +44,20 @@ class RecordedMessage(msgspec.Struct, eq=False):
     seq: int = 0
 
 
-class HeardMessages:
+class HeardMessages(msgspec.Struct, eq=False):
     """Remembers overheard messages. Call `load` first; `run` writes them regularly, and `flush` at once."""
 
     patterns = (subjects.QUIET_SUBJECTS,)
 
-    def __init__(self, engine: Engine, is_quiet: Callable[[Address], bool]) -> None:
-        self._engine = engine
-        self._is_quiet = is_quiet
-        self._chats: dict[str, list[RecordedMessage]] = {}  # by `telegram:-2001`, the latest one at the end
-        self._changed: set[str] = set()
-        self._pushed_out: dict[str, list[RecordedMessage]] = defaultdict(list)  # to be purged
-        # to be purged, with a notice to other gateways
-        self._withdrawn: dict[str, list[RecordedMessage]] = defaultdict(list)
-        self._news = anyio.Event()
-        self._writing = anyio.Lock()
+    _engine: Engine
+    _is_quiet: Callable[[Address], bool]
+    _chats: dict[str, list[RecordedMessage]] = {}  # by `telegram:-2001`, the latest one at the end
+    _changed: set[str] = set()
+    # To be purged; of the withdrawn ones, other gateways are notified.
+    _pushed_out: defaultdict[str, list[RecordedMessage]] = msgspec.field(default_factory=lambda: defaultdict(list))
+    _withdrawn: defaultdict[str, list[RecordedMessage]] = msgspec.field(default_factory=lambda: defaultdict(list))
+    _news: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    _writing: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
 
     async def load(self) -> None:
         there = {0}  # messages that are not yet written stay

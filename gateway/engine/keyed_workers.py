@@ -69,15 +69,13 @@ class TooNewRecords(msgspec.Struct, eq=False):
         return f"{count} were left to a later version of the gateway: {self._why}" if count else ""
 
 
-class Wakeup:
+class Wakeup(msgspec.Struct, eq=False):
     """The delivery that a worker holds, and whether another delivery came since the worker last called `listen`."""
 
-    def __init__(self) -> None:
-        self.is_backlog = False  # whether the worker was started for the backlog
-        self.rest: Callable[[], None] = _do_nothing
-        """A worker calls this function before it waits, so that other workers of the backlog can start."""
-        self._delivery: Delivery | None = None
-        self._news = asyncio.Event()
+    is_backlog: bool = False  # whether the worker was started for the backlog
+    rest: Callable[[], None] = lambda: None  # called before it waits, so that other workers of the backlog can start
+    _delivery: Delivery | None = None
+    _news: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     @property
     def record(self) -> Record | None:
@@ -126,10 +124,6 @@ async def refuse_delivery(delivery: Delivery) -> None:
     The pauses grow slowly, because a gateway of this version may take the delivery again a few times.
     """
     await delivery.nak(TOO_NEW_BACKOFF.pause_after((delivery.attempt + 1) // 2))
-
-
-def _do_nothing() -> None:
-    """Do nothing: the default of `Wakeup.rest`."""
 
 
 class KeyedWorker(Protocol):
@@ -260,7 +254,7 @@ class KeyedWorkers(msgspec.Struct, Generic[WorkerT], eq=False):
     async def serve(self, consumer: Consumer, tasks: anyio.abc.TaskGroup, backlog: int = 0) -> None:
         """Take deliveries until `close`; the workers run in the given task group.
 
-        The first `backlog` deliveries belong to the backlog.
+        The first `backlog` deliveries are work that waited before the start.
         """
         self._backlog.left = backlog if self._group_of else 0
         with self._scope:

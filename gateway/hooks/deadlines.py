@@ -8,6 +8,7 @@ call itself.
 """
 
 from asyncio import AbstractEventLoop, Task, TimerHandle, current_task, get_running_loop
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from gateway.events import Event
@@ -57,19 +58,16 @@ class Deadline:
                 self.task.uncancel()
 
 
+@dataclass(slots=True, eq=False)
 class Deadlines:
     """The chains in progress, the innermost chain of each task; `dispatch` adds and removes them."""
 
-    __slots__ = ("_deadlines", "_timer", "_watched", "chains", "is_watched", "loop")
-
-    def __init__(self) -> None:
-        self.chains: dict[Task[Any] | None, ActiveChain] = {}
-        # set while the registry is open: asking for the loop is a system call
-        self.loop: AbstractEventLoop | None = None
-        self.is_watched = False
-        self._watched: AbstractEventLoop | None = None
-        self._timer: TimerHandle | None = None
-        self._deadlines: dict[int, Deadline] = {}
+    chains: dict[Task[Any] | None, ActiveChain] = field(default_factory=dict)
+    loop: AbstractEventLoop | None = None  # while the registry is open: asking for the loop is a system call
+    is_watched: bool = False
+    _watched: AbstractEventLoop | None = None
+    _timer: TimerHandle | None = None
+    _deadlines: dict[int, Deadline] = field(default_factory=dict)
 
     @classmethod
     def without_loop(cls) -> "Deadlines":

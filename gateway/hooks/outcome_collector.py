@@ -2,6 +2,7 @@
 
 from asyncio import CancelledError
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
@@ -16,6 +17,7 @@ from gateway.hooks.subscriptions import PlannedCall
 _ABSENT = object()
 
 
+@dataclass(slots=True, eq=False)
 class OutcomeCollector:
     """The answers to one event so far.
 
@@ -24,16 +26,13 @@ class OutcomeCollector:
     be retried yet: so `Deny` comes before a question, and a question before `Retry`.
     """
 
-    __slots__ = ("_event", "_final", "_honoured", "_owed", "_questions", "_retry", "_soft")
-
-    def __init__(self, event: Event, honoured: frozenset[str] | None, owed: OwedEvents | None = None) -> None:
-        self._event = event
-        self._owed = owed
-        self._honoured = honoured
-        self._final: End | Deny | None = None
-        self._soft: list[Deny] = []
-        self._retry: Retry | None = None
-        self._questions: list[Question] = []
+    _event: Event
+    _honoured: frozenset[str] | None
+    _owed: OwedEvents | None = None
+    _final: End | Deny | None = None
+    _soft: list[Deny] = field(default_factory=list)
+    _retry: Retry | None = None
+    _questions: list[Question] = field(default_factory=list)
 
     def take(self, hook: Hook, answer: Any) -> bool:
         """Add a hook's answer. Return True if the answer ends the chain."""
@@ -140,13 +139,13 @@ class OutcomeCollector:
 def change_fields(event: Event, fields: Mapping[str, Any], remark: Remark) -> list[str]:
     """Apply a hook's changes, and return the changed fields; `remark` gets the refused changes."""
     writable, changed = event.writable, []
-    for field, value in fields.items():
-        if writable is None or field in writable:
-            if event.get(field, _ABSENT) != value:
-                changed.append(field)
-            event[field] = value
-        elif (known := event.get(field, _ABSENT)) is not value and known != value:
-            remark(describe_refused_field(event.name, field, writable=writable))
+    for key, value in fields.items():
+        if writable is None or key in writable:
+            if event.get(key, _ABSENT) != value:
+                changed.append(key)
+            event[key] = value
+        elif (known := event.get(key, _ABSENT)) is not value and known != value:
+            remark(describe_refused_field(event.name, key, writable=writable))
     return changed
 
 

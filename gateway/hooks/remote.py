@@ -6,7 +6,7 @@ server that answers null for a field that it did not get changes nothing).
 """
 
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -63,20 +63,17 @@ class HookTransport(Protocol):
     async def close(self) -> None: ...
 
 
-class Remote:
+class Remote(msgspec.Struct, eq=False):
     """The wire to one URL."""
 
-    def __init__(
-        self, spec: RemoteSpec, transport: HookTransport, clock: Callable[[], float], ids: Callable[[], str]
-    ) -> None:
-        self._spec = spec
-        self._transport = transport
-        self._clock = clock
-        self._ids = ids
-        self._calls = itertools.count(1)
-        self._in_flight = 0
-        self._idle = anyio.Event()
-        self.gone = Disconnection()
+    _spec: RemoteSpec
+    _transport: HookTransport
+    _clock: Callable[[], float]
+    _ids: Callable[[], str]
+    _calls: Iterator[int] = msgspec.field(default_factory=lambda: itertools.count(1))
+    _in_flight: int = 0
+    _idle: anyio.Event = msgspec.field(default_factory=anyio.Event)
+    gone: Disconnection = msgspec.field(default_factory=Disconnection)
 
     @classmethod
     async def open(

@@ -1,6 +1,7 @@
 """The registry for one turn: every event has the turn's fields, its bags, and the person's answers."""
 
 from collections.abc import Collection, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from time import time
 from typing import Any
 
@@ -38,6 +39,7 @@ class NoAnswers(Mapping[str, Any]):
         return 0
 
 
+@dataclass(slots=True, eq=False)
 class HookScope:
     """The registry for one turn; `owed` collects the recorded events for the turn's own appends.
 
@@ -46,41 +48,17 @@ class HookScope:
     into the answer.
     """
 
-    __slots__ = (
-        "_counts",
-        "_deadlines",
-        "_owed",
-        "_subscriptions",
-        "_withheld",
-        "bags",
-        "brought",
-        "changed_by",
-        "fields",
-        "limit",
-        "pauses",
-    )
-
-    def __init__(
-        self,
-        subscriptions: Subscriptions,
-        withheld: WithheldCodes,
-        deadlines: Deadlines,
-        limit: float,
-        fields: Mapping[str, Any],
-        bags: Bags,
-        owed: OwedEvents | None = None,
-    ) -> None:
-        self.fields = fields
-        self.bags = bags
-        self.changed_by: dict[str, tuple[str, ...]] = {}
-        self.brought: dict[str, set[str]] = {}
-        self.limit = limit
-        self.pauses = 0  # how often the turn waited for answers before this run
-        self._subscriptions = subscriptions
-        self._withheld = withheld
-        self._deadlines = deadlines
-        self._owed = owed
-        self._counts: dict[str, int] = {}  # how often each operation of the turn has fired its event
+    _subscriptions: Subscriptions
+    _withheld: WithheldCodes
+    _deadlines: Deadlines
+    limit: float
+    fields: Mapping[str, Any]
+    bags: Bags
+    _owed: OwedEvents | None = None
+    changed_by: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    brought: dict[str, set[str]] = field(default_factory=dict)
+    pauses: int = 0  # how often the turn waited for answers before this run
+    _counts: dict[str, int] = field(default_factory=dict)  # how often each operation of the turn has fired its event
 
     def wants(self, name: str) -> bool:
         """Return True if any hook listens to this event."""

@@ -75,27 +75,20 @@ class PortError(GatewayError):
     """The address cannot be listened on: another program does, or it is not an address of this machine."""
 
 
-class WebPort:
-    """One listening address. `url` is "" while the port is closed, and then `trouble` says why."""
+class WebPort(msgspec.Struct, eq=False):
+    """One listening address. `url` is "" while the port is closed, and then `trouble` says why.
 
-    def __init__(
-        self,
-        settings: WebSettings,
-        answer: AnswerRequest,
-        *,
-        is_named: bool,
-        find_free: Callable[[], FreePort | None] = lambda: None,
-        limits: PortLimits = USUAL_LIMITS,
-    ) -> None:
-        """Make the port. `find_free` chooses another address, or returns None if a program relies on this one."""
-        self._settings = settings
-        self._answer = answer
-        self._is_named = is_named
-        self._find_free = find_free
-        self._limits = limits
-        self._connections: dict[PortConnection, PortConnection] = {}  # the oldest first
-        self.url = ""
-        self.trouble = ""
+    `find_free` chooses another address, or returns None if a program relies on this one.
+    """
+
+    _settings: WebSettings
+    _answer: AnswerRequest
+    is_named: bool
+    find_free: Callable[[], FreePort | None] = lambda: None
+    limits: PortLimits = USUAL_LIMITS
+    _connections: dict["PortConnection", "PortConnection"] = {}  # the oldest first
+    url: str = ""
+    trouble: str = ""
 
     @property
     def local_url(self) -> str:
@@ -112,7 +105,7 @@ class WebPort:
         try:
             listening = self._bind()
         except PortError as error:
-            if self._is_named:
+            if self.is_named:
                 raise
             why = str(error).replace("\n", "; ")
             self.trouble = f"web: {why}"
@@ -132,7 +125,7 @@ class WebPort:
 
     def _bind(self) -> socket.socket:
         """Bind the address of the settings, or a free one; raises PortError."""
-        if free := self._find_free():
+        if free := self.find_free():
             for address in free.list():
                 with suppress(PortError):
                     listening = bind_socket(address)
@@ -153,10 +146,10 @@ class WebPort:
                 log.debug("web: nobody could be let in: %s", error)
                 await anyio.sleep(ACCEPT_PAUSE)
                 continue
-            if len(self._connections) >= self._limits.connections and not self._make_room():
+            if len(self._connections) >= self.limits.connections and not self._make_room():
                 accepted.close()
                 continue
-            connection = PortConnection(self._answer, tasks, self._limits, self._connections.pop)
+            connection = PortConnection(self._answer, tasks, self.limits, self._connections.pop)
             self._connections[connection] = connection
             tasks.start_soon(self._open, connection, accepted, tls)
             await anyio.lowlevel.checkpoint()  # accept a burst one by one, beside all other work
@@ -173,7 +166,7 @@ class WebPort:
 
     async def _open(self, connection: "PortConnection", accepted: socket.socket, tls: ssl.SSLContext | None) -> None:
         """Open a connection; a failure here is the caller's: it left, or does not speak TLS."""
-        loop, patience = asyncio.get_running_loop(), self._limits.asking if tls else None
+        loop, patience = asyncio.get_running_loop(), self.limits.asking if tls else None
         with connection.opening, suppress(OSError):
             await loop.connect_accepted_socket(lambda: connection, accepted, ssl=tls, ssl_handshake_timeout=patience)
             return
@@ -195,7 +188,7 @@ class PortConnection(asyncio.Protocol):
         self.has_asked = False
         self._answer = answer
         self._tasks = tasks
-        self._limits = limits
+        self.limits = limits
         self._on_end = on_end
         self._buffer = bytearray()
         self._body = RequestBody()
@@ -209,7 +202,7 @@ class PortConnection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(self._limits.asking, self.abort)
+        self._timer = self._loop.call_later(self.limits.asking, self.abort)
 
     def data_received(self, data: bytes) -> None:
         assert self._transport
@@ -233,7 +226,7 @@ class PortConnection(asyncio.Protocol):
                 behind = bytes(self._buffer[end + len(END_OF_HEAD) :])
                 self._begin_answer()
                 self._body = request.body
-                self._body.connect(self._transport, self._limits.asking)
+                self._body.connect(self._transport, self.limits.asking)
                 self._body.feed(behind)
                 self._tasks.start_soon(self._respond, request)
 
@@ -254,7 +247,7 @@ class PortConnection(asyncio.Protocol):
         """Start the time limit: the client takes no bytes now."""
         self._has_room = anyio.Event()
         self._timer.cancel()
-        self._timer = self._loop.call_later(self._limits.taking, self.abort)
+        self._timer = self._loop.call_later(self.limits.taking, self.abort)
 
     def resume_writing(self) -> None:
         self._has_room.set()
@@ -319,7 +312,7 @@ class PortConnection(asyncio.Protocol):
     def _send(self, data: bytes) -> None:
         if self._transport and not self._transport.is_closing():
             self._timer.cancel()
-            self._timer = self._loop.call_later(self._limits.taking, self.abort)
+            self._timer = self._loop.call_later(self.limits.taking, self.abort)
             self._transport.write(data)
             self._leave()
 
@@ -338,7 +331,7 @@ class PortConnection(asyncio.Protocol):
             with suppress(OSError):  # the client has left meanwhile
                 self._transport.write_eof()
         self._timer.cancel()
-        self._timer = self._loop.call_later(self._limits.leaving, self._transport.close)
+        self._timer = self._loop.call_later(self.limits.leaving, self._transport.close)
 
 
 def bind_socket(listen: str) -> socket.socket:

@@ -60,20 +60,64 @@ class WebhookCounts(msgspec.Struct):
     refused_at: float = 0.0
 
 
-class WebhookReceiver:
+class UsedPlace(NamedTuple):
+    """A place in use: one body that is being read."""
+
+    peer: str
+    body: RequestBody
+    scope: anyio.CancelScope
+
+
+class BodyPlaces(msgspec.Struct, eq=False):
+    """The places for senders that are not authenticated yet: so few that they fill neither memory nor port.
+
+    If no place is free, the sender with most of them loses one: from the older half, the body that has received the
+    fewest bytes. So slow senders cannot lock out others, not even from the same address.
+    """
+
+    _held: list[UsedPlace] = []
+
+    @asynccontextmanager
+    async def hold(self, peer: str, body: RequestBody) -> AsyncIterator[None]:
+        """Hold a place inside the block.
+
+        Raises:
+            WebRefusal: another body needed the place.
+        """
+        self._make_room(body)
+        with anyio.CancelScope() as scope:
+            place = UsedPlace(peer, body, scope)
+            self._held.append(place)
+            try:
+                yield
+            finally:
+                with suppress(ValueError):
+                    self._held.remove(place)
+        if scope.cancelled_caught:
+            raise WebRefusal(HTTPStatus.SERVICE_UNAVAILABLE, TOO_MANY, Retry_After=COME_AGAIN)
+
+    def _make_room(self, body: RequestBody) -> None:
+        alike = [one for one in self._held if one.body.is_large == body.is_large]
+        if len(alike) < (MOST_LARGE if body.is_large else MOST_SMALL):
+            return
+        (greedy, _), *_ = Counter(one.peer for one in alike).most_common(1)
+        own = [one for one in alike if one.peer == greedy]
+        slowest = min(own[: (len(own) + 1) // 2], key=lambda one: one.body.came)
+        self._held.remove(slowest)
+        slowest.scope.cancel()
+
+
+class WebhookReceiver(msgspec.Struct, eq=False):
     """The receiver of calls; `list_webhooks` returns the present webhooks, by name."""
 
-    def __init__(
-        self, list_webhooks: Callable[[], Mapping[str, Webhook]], intake: WebhookIntake, rules: HostRules
-    ) -> None:
-        self.counts: dict[str, WebhookCounts] = {}
-        self._list_webhooks = list_webhooks
-        self._intake = intake
-        self._rules = rules
-        self._limiter = KeyLimiter()
-        self._places = BodyPlaces()
-        self._came: dict[str, deque[float]] = {}  # times of calls in the last minute, by name
-        self._decoy = secrets.token_bytes(32)
+    _list_webhooks: Callable[[], Mapping[str, Webhook]]
+    _intake: WebhookIntake
+    _rules: HostRules
+    counts: dict[str, WebhookCounts] = {}
+    _limiter: KeyLimiter = msgspec.field(default_factory=KeyLimiter)
+    _places: BodyPlaces = msgspec.field(default_factory=BodyPlaces)
+    _came: dict[str, deque[float]] = {}  # times of calls in the last minute, by name
+    _decoy: bytes = msgspec.field(default_factory=lambda: secrets.token_bytes(32))
 
     async def answer(self, request: HttpRequest, peer: str) -> HttpResponse:
         """Answer a call; raises WebRefusal."""
@@ -146,50 +190,3 @@ class WebhookReceiver:
 
     def _counts_of(self, webhook: Webhook) -> WebhookCounts:
         return self.counts.setdefault(webhook.name, WebhookCounts())
-
-
-class UsedPlace(NamedTuple):
-    """A place in use: one body that is being read."""
-
-    peer: str
-    body: RequestBody
-    scope: anyio.CancelScope
-
-
-class BodyPlaces(msgspec.Struct, eq=False):
-    """The places for senders that are not authenticated yet: so few that they fill neither memory nor port.
-
-    If no place is free, the sender with most of them loses one: from the older half, the body that has received the
-    fewest bytes. So slow senders cannot lock out others, not even from the same address.
-    """
-
-    _held: list[UsedPlace] = []
-
-    @asynccontextmanager
-    async def hold(self, peer: str, body: RequestBody) -> AsyncIterator[None]:
-        """Hold a place inside the block.
-
-        Raises:
-            WebRefusal: another body needed the place.
-        """
-        self._make_room(body)
-        with anyio.CancelScope() as scope:
-            place = UsedPlace(peer, body, scope)
-            self._held.append(place)
-            try:
-                yield
-            finally:
-                with suppress(ValueError):
-                    self._held.remove(place)
-        if scope.cancelled_caught:
-            raise WebRefusal(HTTPStatus.SERVICE_UNAVAILABLE, TOO_MANY, Retry_After=COME_AGAIN)
-
-    def _make_room(self, body: RequestBody) -> None:
-        alike = [one for one in self._held if one.body.is_large == body.is_large]
-        if len(alike) < (MOST_LARGE if body.is_large else MOST_SMALL):
-            return
-        (greedy, _), *_ = Counter(one.peer for one in alike).most_common(1)
-        own = [one for one in alike if one.peer == greedy]
-        slowest = min(own[: (len(own) + 1) // 2], key=lambda one: one.body.came)
-        self._held.remove(slowest)
-        slowest.scope.cancel()
