@@ -134,7 +134,7 @@ class Agents:
 
     @property
     def tool_names(self) -> frozenset[str]:
-        """The names of the gateway's own tools that an agent may have; tool servers and plugins add others."""
+        """The names of the gateway's own tools that an agent may have; tool servers and plugins add further tools."""
         return frozenset({*(tool.name for tool in (*self._tools, *self._demo.tools)), *TURN_TOOLS})
 
     @property

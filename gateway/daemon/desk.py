@@ -57,6 +57,6 @@ class DeskSocket:
         return room.Desk(questions, base.registry, base.home)
 
     def find_program(self, ancestors: Sequence[int]) -> str:
-        """Return the connected program from which these processes descend; "" if they do from none."""
+        """Return the connected program that started these processes; "" if no connected program did."""
         found = (read_process(pid) for pid in ancestors) if self.programs else ()
         return next((name for one in found if one and (name := self.programs.get((one.pid, one.started)))), "")

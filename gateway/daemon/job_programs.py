@@ -49,7 +49,7 @@ async def run_job_program(
 
 
 def build_fields(job: Job, role: Role, agent: str) -> dict[str, Any]:
-    """Return the fields of the events about the command of a job: those of a turn, as far as a job has them."""
+    """Return the fields of events about a job's command: the fields of a turn that a job has too."""
     at = job.address
     return {
         "platform": at.platform,

@@ -76,7 +76,7 @@ class OtherNodes:
 
 
 class Nodes:
-    """This node, which does the work of its `roles`, and the `others`. Without others, this node holds all leases."""
+    """This node, which does the work of its `roles`, and the `others`. A node alone holds all leases."""
 
     def __init__(self, name: str, roles: tuple[NodeRole, ...], others: OtherNodes | None = None) -> None:
         self.name, self.roles = name, roles
@@ -90,7 +90,7 @@ class Nodes:
         *,
         task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Announce this node to the others; without others, do nothing.
+        """Announce this node to the other nodes; do nothing if it is alone.
 
         `find_files` returns this node's files for the announcements.
         """

@@ -42,7 +42,7 @@ def check_thread_limit() -> None:
 
 
 def open_descriptor_limit() -> None:
-    """Raise the limit of open files as far as the system allows; raise GatewayError if it allows too few."""
+    """Raise the limit of open files to the system's maximum; raise GatewayError if that is too low."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
     if most < FEWEST_DESCRIPTORS:

@@ -1,4 +1,4 @@
-"""The parts that run side by side. A part that crashes is logged, shown and restarted; the others go on."""
+"""The parts that run side by side. A part that crashes is logged, shown and restarted; the other parts go on."""
 
 import logging
 import time

@@ -101,7 +101,7 @@ async def apply_configuration(
     networks: Networks,
     configuration: Configuration,
 ) -> None:
-    """Apply another configuration, as far as possible without a restart.
+    """Apply the settings of another configuration that need no restart.
 
     Raises:
         ConfigError: the configuration cannot be used, and the gateway is unchanged.

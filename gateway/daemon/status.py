@@ -320,7 +320,7 @@ def check_answer_place(base: Base, turns: Turns, webhook: Webhook) -> Webhook:
 
 
 def list_unused_skill_hooks(base: Base, work: Work) -> list[str]:
-    """List the skills' hooks that do not run, also those of skills that no conversation has loaded."""
+    """List the hooks of skills that do not run, even if no conversation has loaded the skill."""
     sources = list_sources(base.home, base.current.configuration)
     return [str(finding) for finding in list_unused_hooks(work.agents.now.skills, sources)]
 

@@ -176,7 +176,7 @@ def path_from(spelled: str) -> str:
     """Return the path of a file from its path or its `file:` address.
 
     Raises:
-        AgentError: the address is not that of a local file.
+        AgentError: the address names no local file.
     """
     if not spelled.lower().startswith(FILE_SCHEME):
         return spelled

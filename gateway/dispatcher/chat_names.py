@@ -42,7 +42,7 @@ class ChatNames(msgspec.Struct, frozen=True):
         """Return the chat of this bot with this name.
 
         Raises:
-            AdapterError: none or several have it. Owners and admins read which there are.
+            AdapterError: no chat, or several chats, have this name. Owners and admins read which chats there are.
         """
         within, _, name = text.rpartition("/#") if "/#" in text else ("", "", text)
         found = self.list_known(bot, name, within)

@@ -85,6 +85,6 @@ def describe_rule(rule: ChatRule) -> str:
 
 
 def make_buttons(choices: list[tuple[str, str]]) -> tuple[Button, ...]:
-    """Make buttons of pairs: a label, and the text that the button types behind `/settings`."""
+    """Make a button of each pair: its label, and the words that it types after `/settings`."""
     made = (Button(label, f"/settings {typed}") for label, typed in choices)
     return tuple(one for one in made if len(one.value.encode()) <= LONGEST_VALUE)

@@ -1,4 +1,4 @@
-"""The current choices for an option of a command, the same that the command shows.
+"""The current choices for an option of a command, as the command itself lists them.
 
 Each function gets the values of the other options, and returns names with descriptions.
 """

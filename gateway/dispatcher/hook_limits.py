@@ -1,4 +1,4 @@
-"""The rights of a turn in which a restricted hook instructed the agent: the same as for work the hook submits."""
+"""The rights of a turn in which a restricted hook instructed the agent: those of a task that the hook submits."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -29,8 +29,8 @@ def limit_ports(
 ) -> Ports:
     """Return the ports limited to a user's tools and files, and to the rights that all of these hooks have.
 
-    The agent may read the files that the hooks may read by their manifests. The author of a message to another chat or
-    of a job is the hook. Lasting approvals do not count: people gave them for words of people.
+    The agent may read the files that the hooks may read by their manifests. A message to another chat and a job have
+    the hook as their author. Lasting approvals do not count: people gave them for words of people.
     """
     limits = {name: context.agents.find_limits(name) for name in sorted(hooks)}
     author = f"{HOOK}{min(limits, key=lambda name: 'send' in limits[name].uses)}"

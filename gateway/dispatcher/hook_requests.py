@@ -43,8 +43,8 @@ class SubmitRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The request `submit(text, session, deliver, wait)`: a task for the agent, in a session with this name or key.
 
     The answer goes to `deliver` (like `to` of `send`) or to the chat of the session, if the hook may `send`. If the
-    session has no chat, the answer stays there. With `wait`, the hook also gets the answer, and the gateway stops the
-    turn after so many seconds.
+    session has no chat, the answer stays in the session. With `wait`, the hook also gets the answer, and the gateway
+    stops the turn after so many seconds.
     """
 
     text: str

@@ -108,7 +108,7 @@ class Ingress:
             return receipt
 
     async def _hear(self, message: Message, complete: CompleteMessage | None, role: Role | None) -> Receipt:
-        """Remember a message to others, without an answer; a stranger's message is not kept."""
+        """Remember a message between other people, without an answer; a stranger's message is not kept."""
         if role is None:
             return Receipt("", settled="", decision="stranger")
         if complete:

@@ -1,4 +1,4 @@
-"""The command `/jobs`: a person's jobs, and those of others as far as the role of the person goes."""
+"""The command `/jobs`: the jobs that a person may see, by their role."""
 
 from functools import partial
 from typing import Any

@@ -153,11 +153,11 @@ class TurnChat(msgspec.Struct, eq=False):
             raise AgentError(str(error)) from None
 
     async def _list(self) -> list[Job]:
-        """List the jobs of this conversation that its author made; an admin sees those of everybody."""
+        """List the jobs that the turn's author made in this conversation; an admin sees all jobs made here."""
         return [one for one in await self.jobs.list_of(self.turn.session.key) if self._sees(one)]
 
     def _sees(self, job: Job) -> bool:
-        """Return True for a job of the turn's author; an admin sees those of everybody."""
+        """Return True for a job of the turn's author; an admin sees every job."""
         return job.maker == self.message.payer or is_admin(self.message.role or self.role)
 
     async def _find(self, name: str) -> Job:

@@ -79,7 +79,7 @@ def can_write(places: ChatPlaces, allowed: Collection[Address], to: str) -> bool
 
 
 def add_missing(result: TurnResult, hook: str, grants: TurnGrants) -> str:
-    """Return the answer with the line of config.yaml that gives the turn what was refused to it, and log the line."""
+    """Append to the answer the line of config.yaml that would allow the denied calls, and log the line."""
     if not (line := find_missing(result.entries, hook, grants)):
         return result.reply
     log.warning("a turn of the hook %s was not allowed to do everything. %s", hook, line)
@@ -87,7 +87,7 @@ def add_missing(result: TurnResult, hook: str, grants: TurnGrants) -> str:
 
 
 def find_missing(entries: Sequence[Entry], hook: str, grants: TurnGrants) -> str:
-    """Return the line of config.yaml that gives a turn what was refused to it; "" if nothing was."""
+    """Return the line of config.yaml that would allow the calls that were denied; "" if none was."""
     calls = {call.id: call for entry in entries for call in entry.tool_calls}
     refused = [(calls[one.call_id], one.content) for one in entries if one.error and one.call_id in calls]
     may, read = list(grants.may), list(map(str, grants.read))

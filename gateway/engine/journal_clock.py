@@ -12,7 +12,8 @@ person who sets the clock may not be done yet. For the same reason, a jump forwa
 wall clock until something confirms it (`find_unconfirmed_jump`): the time of a chat network, the kernel's word that a
 time server keeps the clock, or ten minutes.
 
-Use this clock for age alone, and the wall clock for a time of day. `stamp` is for times that are shown and also expire.
+Use this clock for age alone, and the wall clock for a time of day. `stamp` returns a time that people see and by which
+a record also expires.
 """
 
 import logging
@@ -48,7 +49,7 @@ def _read_boot() -> int:
 
 
 def _is_synchronised() -> bool:
-    """Ask the kernel; it takes its word back when the clock is set. False where it has no such answer."""
+    """Ask the kernel, which says no once the clock was set by hand. False if the kernel cannot answer."""
     import ctypes  # noqa: PLC0415 - only a clock that was set needs it
 
     try:

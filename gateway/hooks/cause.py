@@ -3,8 +3,8 @@
 A hook may cause further events, also by giving the agent a task: the message with the task, and the replies, carry the
 cause on. The chain ends at a depth of eight.
 
-A hook acts with the rights of the person whom its event is about, along the whole chain: an event has these rights in
-its field `role`, and an event that a hook fires in `rights`, which the gateway writes.
+A hook acts with the rights of the person whom its event is about, along the whole chain of events. The field `role` has
+these rights; in an event that a hook fires, the field `rights` has them, and the gateway writes it.
 """
 
 import os

@@ -73,7 +73,7 @@ class Decisions(msgspec.Struct, eq=False):
         self._deciders.pop(name, None)
 
     def has(self, name: str, event: str) -> bool:
-        """Tell whether this hook decides about this event together with others."""
+        """Tell whether this hook and other hooks decide together about this event."""
         return name in self._deciders and event in self._deciders[name][1]
 
     async def ask(self, name: str, event: Event, seconds: float, *, can_change: bool = False) -> Any:

@@ -72,7 +72,7 @@ class OwedEvents:
         return tuple(self._decisions)
 
     def has(self, id: str) -> bool:  # noqa: A002 - its usual name
-        """Return True if the event is in the journal or waits for it. A turn that runs again repeats its events."""
+        """Return True if the event is recorded, or waits for its append. A turn that runs again repeats its events."""
         return id in self._known
 
     def add(self, event: OwedEvent) -> None:

@@ -291,7 +291,7 @@ class HookRights:
 
     @contextmanager
     def handling(self, event: Event) -> Iterator[None]:
-        """Let the hook handle this event within the context; the hook's requests for the event have its cause."""
+        """Let the hook handle this event within the context: its requests meanwhile have the event as their cause."""
         cause = self._services.registry.current_cause
         with self._having(str(event.get("id", "")), cause, role_of_event(event.name, event), event):
             yield

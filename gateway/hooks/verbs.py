@@ -62,7 +62,7 @@ class FireParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LetterParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A hook, and the number of its dead letter, or none for all of them."""
+    """A hook, and the number of one of its dead letters; without a number, all of them are meant."""
 
     name: str
     id: int | None = None

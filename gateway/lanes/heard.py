@@ -20,7 +20,7 @@ from gateway.sessions.session import Session
 
 
 def make_heard_put(heard: Message, session_key: str, message: Message) -> NewRecord:
-    """Make the record of an overheard message; the record expires like an answered message."""
+    """Make the record of an overheard message, which expires as an answered message does."""
     kept = records.HeardMessage(message=heard, session_key=session_key, before=message.id)
     subject = subjects.session_subject_of("heard", session_key)
     return NewRecord(subject, records.encode(kept), ttl=records.TRAFFIC_TTL)

@@ -114,7 +114,7 @@ RunTurn: TypeAlias = Callable[[LaneTurn], Awaitable[LaneResult]]
 class TurnStart(msgspec.Struct, frozen=True):
     """A turn that a lane is about to claim, with the session as it will be after the claim.
 
-    If `error` is set, the lane cancels the turn instead, and its person gets the `apology`.
+    If `error` is set, the lane cancels the turn instead, and sends the `apology` to the person.
     """
 
     turn_id: str

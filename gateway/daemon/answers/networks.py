@@ -33,7 +33,7 @@ async def pairing_list(turns: Turns) -> Any:
 
 
 async def pairing_approve(turns: Turns, params: PairingApproveParams) -> Any:
-    """Approve a pairing. A caller of the control socket counts as the owner; a login on the page makes no owners."""
+    """Approve a pairing. A caller of the control socket counts as the owner; on the page no one can make an owner."""
     by, giver = _find_giver()
     guest = await pairing_commands.approve_pairing(turns.context, params.code, params.role, by, giver, is_listed=True)
     return describe_guest(guest)

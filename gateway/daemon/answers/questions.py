@@ -20,7 +20,7 @@ OWNERS = ((terminal.PLATFORM, terminal.OWNER), (places.PLATFORM, places.OWNER))
 
 
 def find_persons() -> Persons:
-    """Return the names of the caller in chats: the owner's names, or those of a person on the page."""
+    """Return the ids of the caller in chats: those of the owner, or of the person on the page."""
     platform, _, name = CALLER.get(OWNER).name.partition(":")
     if platform != places.PLATFORM or not name:
         return OWNERS

@@ -1,8 +1,7 @@
 """The way into the journal for events outside of turns and deliveries: batch after batch, in order.
 
-Firing an event never waits for the journal. A caller that fires an event on request (of a hook, or a network) waits
-until the event is written before it confirms the request; so no caller brings more events than the journal takes, and
-confirmed events are safe.
+Firing an event never waits for the journal. A caller that fires an event for a hook or a network waits until the event
+is written, and then confirms the request. So confirmed events are safe, and no caller is faster than the journal.
 """
 
 from asyncio import AbstractEventLoop, get_running_loop

@@ -28,7 +28,7 @@ MOST_SPARED = 4 * MOST_FETCHED
 class FetchedDeliveries:
     """The deliveries of one consumer; several tasks may take deliveries, each task one after the other.
 
-    `note_told` gets the number of acknowledged bytes.
+    The deliveries call `note_told` with the number of acknowledged bytes.
     """
 
     def __init__(self, consumer: Consumer, note_told: Callable[[int], None]) -> None:

@@ -45,7 +45,7 @@ _decode_heads = msgspec.json.Decoder(list[_EventHead]).decode
 
 
 class OwedDelivery(msgspec.Struct, frozen=True):
-    """A delivery that can go to the hook unchanged, from `read_plain_deliveries`."""
+    """A delivery whose bytes can go to the hook unchanged; `read_plain_deliveries` finds these."""
 
     delivery: Delivery
     name: str

@@ -147,7 +147,7 @@ async def ask_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Even
 
 
 async def notify_handlers(wire: Wire, targets: Sequence[HandlerTarget], event: Event, terms: CallTerms) -> None:
-    """Notify each function of the event. Raises HookFailed if a function failed; the others get the event anyway."""
+    """Notify each function of the event, even after one has failed. Raises HookFailed if any function failed."""
     failures = []
     for target in targets:
         if not target.applies(event):

@@ -39,7 +39,7 @@ Words = Annotated[tuple[str, ...], ONE_OR_MORE]
 
 
 class ManifestRequires(msgspec.Struct, frozen=True, kw_only=True):
-    """What must be there before the hook can work."""
+    """The programs, variables, packages and networks that a hook needs."""
 
     bins: Annotated[Words, describe("programs on the PATH")] = ()
     env: Annotated[Words, describe("variables that must be set; the hook gets them, secrets too")] = ()
@@ -48,7 +48,7 @@ class ManifestRequires(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReachKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """The paths and ports that a hook may reach; if it has one of these keys, it reaches no more than they all say."""
+    """The paths and ports that a hook may reach. A hook with one of these keys reaches nothing else."""
 
     reads: Annotated[Words, describe("what it reads besides its own folder: whole paths, from / or ~/ on")] = ()
     writes: Annotated[Words, describe("what it reads and writes: whole paths, from / or ~/ on")] = ()
@@ -59,7 +59,7 @@ REACH_KEYS = ReachKeys.__struct_fields__
 
 
 class ManifestKeys(ReachKeys, frozen=True, kw_only=True):
-    """What a hook says of itself; a list of one may be written as the one."""
+    """The keys of a manifest; a list with one entry may be written as that entry."""
 
     name: Annotated[str, msgspec.Meta(max_length=200), describe("for people; what counts is the folder's name")] = ""
     description: Annotated[ShortText, describe("what it does, in one sentence, for people")] = ""

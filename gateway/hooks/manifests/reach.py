@@ -92,7 +92,7 @@ def _describe_path(path: str) -> str:
 
 
 def read_grants(options: Mapping[str, Any]) -> TurnGrants:
-    """Read the options `may` and `read` as the configuration has them."""
+    """Read the options `may` and `read` of the configuration."""
     may, read = (one if isinstance(one := options.get(name), list) else [] for name in GRANTS)
     return TurnGrants(tuple(map(str, may)), tuple(Path(expand_path(str(path))) for path in read))
 

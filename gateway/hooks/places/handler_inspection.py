@@ -1,4 +1,4 @@
-"""Checks of a handler's source for code without effect, in the words that the gateway logs when such code runs.
+"""Checks of a handler's source for code without effect, in the same words as the log when that code runs.
 
 The checks report only faults that are plain in the source. A decision that goes through a variable, or a field whose
 name is put together, is left to `hooks test` and to the log.

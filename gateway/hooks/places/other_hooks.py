@@ -1,4 +1,4 @@
-"""The hooks of other gateways on the journal, as far as the hooks of this gateway depend on them."""
+"""The hooks of other gateways on the journal that the hooks of this gateway depend on."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -38,7 +38,7 @@ class OwedFilter:
 
 
 class OtherHooks:
-    """The hooks of other gateways: this class has no such hooks, `SharedHooks` has the hooks of a shared journal.
+    """The hooks of other gateways: none here; `SharedHooks` knows the hooks of a shared journal.
 
     `on_change` is called when the filters change, and `on_guards` gets the hooks whose guards change.
     """

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class HookDecisions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The decisions as the file has them.
+    """The decisions in the file.
 
     The keys of `enabled` are the names of hooks' stores; a placed hook's store has the name of the hook. The keys of
     `trusted` are folder names.

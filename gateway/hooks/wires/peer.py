@@ -132,7 +132,7 @@ class Peer:
     def call(
         self, method: str, params: bytes, meta: bytes, over: Callable[[int], None]
     ) -> tuple[int, asyncio.Future[RpcMessage]]:
-        """Start a call. Raises HookFailed if the other end has not been reading for long."""
+        """Start a call. Raises HookFailed if too many bytes wait for the other end to read."""
         if self._writer.get_write_buffer_size() > MAX_UNREAD_BYTES:
             raise HookFailed(f"it does not read: {MAX_UNREAD_BYTES >> 20} MB wait for it", kind="refused")
         number = next(self._numbers)

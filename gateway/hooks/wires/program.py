@@ -239,7 +239,7 @@ class LastingProgram:
         return (self.pid,)
 
     def find_obstacle(self) -> str:
-        """Return why an idle program must not end, as far as the system shows it; "" if nothing is seen."""
+        """Return the visible reason why an idle program must not end; "" if the system shows none."""
         if self._peer.is_serving:
             return "it waits for an answer of the gateway"
         if find_descendants({self.pid}):

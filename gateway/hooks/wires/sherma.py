@@ -181,7 +181,7 @@ METHOD_NAMES: frozenset[str] = frozenset(method.name for method in METHODS) | NE
 
 
 def find_method(point: str, fields: Fields) -> ShermaMethod | None:
-    """Return sherma's method for one of our events; None if sherma has no such method."""
+    """Return sherma's method for one of our events; None if sherma has no method for this event."""
     return next((method for method in METHODS if method.point == point and method.fits(fields)), None)
 
 
