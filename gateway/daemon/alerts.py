@@ -26,7 +26,7 @@ from gateway.messages.message import Address, Message, Reply, address_of, name_o
 from gateway.outbox.outbox import Outbox
 
 ALERT_AFTER = 14.0
-LOOK_SECONDS = 1.0
+LOOK_SECONDS = 2.0
 SEND_SECONDS = 20.0
 ILL = (
     "I cannot answer now: what I write to does not work as it should. Whoever runs me sees that in the "

@@ -297,8 +297,9 @@ class KeyedWorkers(msgspec.Struct, Generic[WorkerT], eq=False):
         """Extend the wait again and again, until cancelled."""
         while True:
             await anyio.sleep(find_pause(ack_wait / 3))
-            with suppress(EngineError):  # an ill journal reports itself, and delivers nothing
-                await self.progress()
+            if self._workers:
+                with suppress(EngineError):  # an ill journal reports itself, and delivers nothing
+                    await self.progress()
 
     async def progress(self) -> None:
         """Extend the acknowledgement wait of all held deliveries, so that the journal does not repeat them."""

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import anyio
 
+from gateway.backoff import find_pause
 from gateway.engine.journal_clock import JournalClock
 
-LOOK = 5.0  # seconds between two readings of the wall clock, at most
+LOOK = 10.0  # seconds between two readings of the wall clock, at most
 LONGEST_JUMP = 3600.0  # seconds by which the clock may go back and still be the same clock
 
 
@@ -98,7 +99,7 @@ class Timer:
         """Look until cancelled: when a moment comes, every few seconds, and each time that `hear` returns."""
         while True:
             pause = await self.look()
-            with anyio.move_on_after(min(pause, LOOK)):
+            with anyio.move_on_after(min(pause, find_pause(LOOK))):
                 await hear()
 
     async def look(self) -> float:

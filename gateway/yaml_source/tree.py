@@ -144,4 +144,6 @@ def _scalar_to_plain(text: str) -> Any:
 
 def to_printable(text: str, limit: int = 60) -> str:
     """Fit a foreign text into one line of a finding; a long one is cut."""
+    if len(text) <= limit and text.isascii() and text.isprintable():
+        return text
     return to_one_line(text if len(text) <= limit else text[: limit - 3] + "...", limit)
