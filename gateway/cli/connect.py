@@ -8,10 +8,23 @@ from gateway.cli.output import ask_person, print_code, print_note, print_text
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration
 from gateway.desk.programs import PROGRAMS, Program
-from gateway.desk.settings_file import SettingsFile, connect, find_file, write_file
+from gateway.desk.script import make_script, read_gateway
+from gateway.desk.settings_file import RemoteGateway, SettingsFile, connect, find_file, write_file
+from gateway.errors import ConfigError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_program(parser)
+    says = "the address of a gateway on another machine, which Claude Code itself then asks over http"
+    parser.add_argument("--url", default="", metavar="ADDRESS", help=says)
+    says = "the file with the key for it: hermes-gateway keys new NAME --as desk"
+    parser.add_argument("--key-file", default="", metavar="FILE", help=says)
+    says = "print one file that connects the program on a machine where this is not installed"
+    parser.add_argument("--script", action="store_true", help=says)
+
+
+def add_program(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that `disconnect` has too."""
     parser.add_argument("program", choices=tuple(PROGRAMS), help="the program whose settings get or lose the lines")
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
@@ -20,7 +33,13 @@ def run(args: argparse.Namespace, home: Home) -> None:
     environ = get_process_environment()
     program = PROGRAMS[args.program]
     settings = load_configuration(load_settings_schema(), home, environ).settings.desk
-    file = connect(program, find_file(program, environ), home.desk_socket, settings)
+    gateway = read_gateway(args.url, args.key_file) if args.url or args.script else home.desk_socket
+    if args.script and isinstance(gateway, RemoteGateway):
+        print(make_script(program, gateway, settings), end="")
+        return
+    if isinstance(gateway, RemoteGateway) and program.name != "claude":
+        raise ConfigError(f"{program.title} asks by a command alone\nadd --script, and run what it prints over there")
+    file = connect(program, find_file(program, environ), gateway, settings)
     for other in file.others:
         print_note(f"another gateway is connected there, and would ask no more: {other}")
     if change(program, file, "connected", args.yes) and program.note:

@@ -2,7 +2,7 @@
 
 import argparse
 
-from gateway.cli.connect import add_arguments as add_arguments
+from gateway.cli.connect import add_program as add_arguments  # noqa: F401 - the program calls it
 from gateway.cli.connect import change
 from gateway.config.home import Home, get_process_environment
 from gateway.desk.programs import PROGRAMS

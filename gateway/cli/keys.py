@@ -15,7 +15,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listed = verbs.add_parser("list", help="which keys there are; none is shown")
     new = verbs.add_parser("new", help="make one, and print it: nobody can print it again")
     new.add_argument("name", help="what it is called, for instance after the program: prometheus")
-    says = "what it may do: an operator sees figures and reasons too, and both speak to an agent"
+    says = "what it may do: an operator sees figures too, both speak to an agent; a desk asks before a tool, no more"
     new.add_argument("--as", dest="role", choices=get_args(KeyRole), required=True, help=says)
     speaks = "the agent that it may speak to, under /v1; without one it speaks to none"
     new.add_argument("--agent", default="", metavar="NAME", help=speaks)

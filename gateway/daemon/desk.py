@@ -1,21 +1,30 @@
-"""The desk socket: programs of this machine ask here before they run a tool. The first caller loads the room."""
+"""The desk socket: programs of this machine ask here before they run a tool. The first caller loads the room.
+
+Programs on other machines ask at the port, with a key.
+"""
 
 import logging
 from collections.abc import Sequence
+from http import HTTPStatus
 from typing import Any
 
 import anyio
 import anyio.abc
 
 from gateway.control.listener import CallerListener
+from gateway.daemon.groups.people import People
 from gateway.daemon.groups.process import Base
 from gateway.daemon.groups.storage import Storage
 from gateway.daemon.groups.turns import Turns
 from gateway.late_imports import load_modules
 from gateway.threads import run_in_thread
+from gateway.web.http_request import HttpRequest, HttpResponse
+from gateway.web.key_check import KeyCheck
+from gateway.web.request_body import WebRefusal
 from gateway.worker.process_tree import read_process
 
-ROOM = "gateway.desk.room"
+ROOM, PORT = "gateway.desk.room", "gateway.desk.port"
+WANTS_KEY = "this wants a key of a desk: hermes-gateway keys new NAME --as desk"
 
 log = logging.getLogger(__name__)
 
@@ -23,8 +32,8 @@ log = logging.getLogger(__name__)
 class DeskSocket:
     """Serves the socket; its callers are processes of our own user, who alone may enter its folder."""
 
-    def __init__(self, base: Base, storage: Storage, turns: Turns) -> None:
-        self._base, self._storage, self._turns = base, storage, turns
+    def __init__(self, base: Base, storage: Storage, people: People, turns: Turns) -> None:
+        self._base, self._storage, self._people, self._turns = base, storage, people, turns
         self._desk: Any = None
         self.programs: dict[tuple[int, int], str] = {}  # those that asked, by their processes and when these began
 
@@ -42,12 +51,27 @@ class DeskSocket:
         try:
             async with stream:
                 [room] = await run_in_thread(load_modules, ROOM)
-                self._desk = self._desk or self._build(room)
-                await room.answer_caller(self._desk, stream, self.programs)
+                await room.answer_caller(self._find_desk(room), stream, self.programs)
         except* (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
             log.debug("a caller left the desk socket in the middle of an answer")
         except* Exception:  # one caller's fault: the others stay connected
             log.exception("desk: a connection failed")
+
+    async def answer_request(self, check: KeyCheck, request: HttpRequest, peer: str) -> HttpResponse:
+        """Answer a program on another machine. Raises WebRefusal."""
+        key = check.find(request, peer)
+        if key is None:
+            raise WebRefusal(HTTPStatus.UNAUTHORIZED, WANTS_KEY, WWW_Authenticate="Bearer")
+        if key.role != "desk":
+            raise WebRefusal(HTTPStatus.FORBIDDEN, WANTS_KEY)
+        room, port = await run_in_thread(load_modules, ROOM, PORT)
+        response: HttpResponse = await port.answer_request(self._find_desk(room), self._people.keys, key, request)
+        return response
+
+    def _find_desk(self, room: Any) -> Any:
+        """Return the one desk of all callers."""
+        self._desk = self._desk or self._build(room)
+        return self._desk
 
     def _build(self, room: Any) -> Any:
         base, turns = self._base, self._turns

@@ -144,7 +144,7 @@ async def open_gateway_on(
             judge = caller_check(groups.hooks.folder_hooks, desk.find_program) if caller_check else None
             refused = partial(write_refusal, groups.storage.activity)
             control = ControlServer(home.socket, build_verbs(groups.find), base.redactor.clean, judge, refused)
-            run.web = groups.bind(GatewayWeb)(groups.bind, control.verbs) if has_port(base, presence) else None
+            run.web = groups.bind(GatewayWeb)(groups.bind, control.verbs, desk) if has_port(base, presence) else None
             for part in (Part("facts", facts.run), *build_parts(groups, control, desk)):
                 run.start(part, tasks)
                 await part.wait_first_try()  # a part that fails starts again later, and the others go on

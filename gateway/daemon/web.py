@@ -10,6 +10,7 @@ from gateway.adapters.page.chat import PageChat
 from gateway.adapters.page.stream import ChatStream
 from gateway.config.loading import Configuration
 from gateway.control.server import VerbAnswer
+from gateway.daemon.desk import DeskSocket
 from gateway.daemon.groups.hooks import Hooks
 from gateway.daemon.groups.networks import Networks
 from gateway.daemon.groups.people import People, list_agent_names
@@ -97,6 +98,7 @@ class GatewayWeb:
         networks: Networks,
         bind: BindGroups,
         verbs: Mapping[str, VerbAnswer],
+        desk: DeskSocket,
     ) -> None:
         web = base.settings.web
         rules = build_host_rules(web)
@@ -109,6 +111,7 @@ class GatewayWeb:
         self._programs = ProgramServer(keys, people.keys, self._calls, partial(list_agent_names, base.current))
         routes: dict[str, AnswerRequest] = dict.fromkeys(("health", "ready", "metrics"), probes.answer)
         routes["v1"] = self._programs.answer
+        routes["desk"] = partial(desk.answer_request, keys)
         routes["webhooks"] = self._receiver.answer
         routes["networks"] = NetworkReceiver(networks.adapter_context.routes, rules).answer
         is_named = "web.listen" in base.current.configuration.origins

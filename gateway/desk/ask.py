@@ -1,18 +1,20 @@
 """Asks the gateway for a program on this machine: `connect` writes this command into the program's own settings.
 
-It runs as `python -I -S -E ask.py PROGRAM EVENT DOWN SOCKET`, before each tool, so it has to start fast: beside modules
-that Python has loaded at that time it imports `_socket` alone. It reads no JSON: the gateway takes the bytes of the
-program as they came, and returns an exit code and a text. If the gateway ends meanwhile, the command asks again, and
-the gateway finds the question that it has put already.
+It runs as `python -I -S -E ask.py PROGRAM EVENT DOWN SECONDS SOCKET`, before each tool, so it has to start fast: beside
+modules that Python has loaded at that time it imports `_socket` alone. It reads no JSON: the gateway takes the bytes of
+the program as they came, and returns an exit code and a text. If the gateway ends meanwhile, the command asks again,
+and the gateway finds the question that it has put already. The answer comes within these seconds, in any case.
 """
 
 import _socket
 import sys
+import time
 from posix import environ
 
 TRIES = 20  # of the first connection, with a pause after each
 TRIES_AGAIN = 300  # more after the first connection, and never again: so long a restart of the gateway may take
 PAUSE = 0.1
+LONGEST_SILENCE = 25.0  # a gateway that holds a question sends an empty line every ten seconds
 REASON = "hermes-gateway does not answer: start it with `hermes-gateway run`, or see `hermes-gateway doctor`"
 ASK = (
     '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask",'
@@ -24,36 +26,40 @@ DENY = (
 )
 
 
-def ask_gateway(path: str, request: bytes, tries: int = TRIES) -> "tuple[int, str] | None":
-    """Return the gateway's exit code and text; None if no gateway answers."""
-    more = TRIES_AGAIN
-    waiting, _other = _socket.socketpair()
-    waiting.settimeout(PAUSE)
-    while tries > 0:
-        connection = _socket.socket(_socket.AF_UNIX)
+def ask_gateway(path: str, request: bytes, seconds: float, tries: int) -> "tuple[int, str] | None":
+    """Return the gateway's exit code and text; None if no gateway answers in time."""
+    end, more = time.monotonic() + seconds, TRIES_AGAIN
+    while tries > 0 and time.monotonic() < end:
         try:
-            connection.connect(path)
+            connection = connect(path)
             tries, more = tries + more, 0
-            connection.sendall(request)
-            head, _, text = read_all(connection).partition(b"\n")
+            head, _, text = exchange(connection, request, end).partition(b"\n")
             code, _, length = head.partition(b" ")
             if length and len(text) == int(length):
                 return int(code), text.decode()
         except (OSError, ValueError):  # no gateway, or an answer of something else
             pass
-        finally:
-            connection.close()
-        try:
-            waiting.recv(1)
-        except OSError:
-            tries -= 1
+        tries -= 1
+        time.sleep(PAUSE)
     return None
 
 
-def read_all(connection: "_socket.socket") -> bytes:
+def connect(path: str) -> "_socket.socket":
+    connection = _socket.socket(_socket.AF_UNIX)
+    connection.settimeout(LONGEST_SILENCE)
+    connection.connect(path)
+    return connection
+
+
+def exchange(connection: "_socket.socket", request: bytes, end: float) -> bytes:
+    """Send the request, and return what comes, up to this moment."""
     data = b""
-    while piece := connection.recv(65536):
-        data += piece
+    try:
+        connection.sendall(request)
+        while time.monotonic() < end and (piece := connection.recv(65536)):
+            data = (data + piece).lstrip()
+    finally:
+        connection.close()
     return data
 
 
@@ -68,13 +74,13 @@ def make_own_answer(program: str, event: str, down: str) -> "tuple[int, str]":
     return (0, ASK) if down == "ask" and is_attended else (2, REASON)
 
 
-def main(program: str, event: str, down: str, path: str) -> int:
+def main(program: str, event: str, down: str, seconds: str, path: str) -> int:
     body = sys.stdin.buffer.read()
     attended = environ.get(b"CLAUDE_CODE_SESSION_ATTENDED", b"-")
     head = f"{program} {event} {attended.decode() or '-'} {len(body)}\n"
     is_waited_for = program == "gemini" and event != "BeforeTool"  # it waits, though nothing is asked
     tries = 1 if is_waited_for else TRIES
-    code, text = ask_gateway(path, head.encode() + body, tries) or make_own_answer(program, event, down)
+    code, text = ask_gateway(path, head.encode() + body, float(seconds), tries) or make_own_answer(program, event, down)
     (sys.stderr if code else sys.stdout).write(text)
     return code
 

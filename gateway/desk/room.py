@@ -28,6 +28,7 @@ from gateway.worker.process_tree import ProcessInfo, find_ancestors, read_proces
 
 LONGEST_HEAD = 200
 LONGEST_BODY = 8_000_000
+BEAT_SECONDS = 10.0
 READ_SECONDS = 10.0  # the command has read everything from the program before it connects
 SHELLS = (b"sh", b"bash", b"dash", b"zsh", b"ksh")
 COMMANDS = (MARK.encode(), b"hooks ask")  # of ours, in the words of such a shell
@@ -35,6 +36,19 @@ UNREADABLE = "This call cannot be read."
 BELOW = "The gateway has started this itself, and puts no questions for it."
 
 log = logging.getLogger(__name__)
+
+
+def parse_first_line(line: bytes | bytearray) -> tuple[Program, str, bool, int]:
+    """Return the program, its event, whether a person sits there, and the length. Raises ValueError."""
+    name, event, attended, length = line.decode().split(" ")
+    if name not in PROGRAMS:
+        raise ValueError(f"unknown program {name}")
+    return PROGRAMS[name], event, attended == "1", int(length)
+
+
+def format_answer(answer: Answer) -> bytes:
+    text = answer.text.encode()
+    return f"{answer.code} {len(text)}\n".encode() + text
 
 
 class DeskCaller:
@@ -63,23 +77,27 @@ class DeskCaller:
             if len(self._data) > LONGEST_HEAD:
                 raise ValueError("no first line")
             await self._receive()
-        name, event, attended, length = self._data[:end].decode().split(" ")
-        if name not in PROGRAMS:
-            raise ValueError(f"unknown program {name}")
-        self._refuse = partial(refuse, PROGRAMS[name], event)
-        if int(length) > LONGEST_BODY:
-            raise ValueError(f"{name}, {length} bytes")
+        program, event, is_attended, length = parse_first_line(self._data[:end])
+        self._refuse = partial(refuse, program, event)
+        if length > LONGEST_BODY:
+            raise ValueError(f"{program.name}, {length} bytes")
         del self._data[: end + 1]
-        while len(self._data) < int(length):
+        while len(self._data) < length:
             await self._receive()
         process = self.process
         asker = f"{process.pid}/{process.started}" if process else f"unknown {secrets.token_hex(16)}"
         given = decode_event(self._data)
-        return DeskCall(PROGRAMS[name], given, asker, find_user(self._socket), is_attended=attended == "1")
+        return DeskCall(program, given, asker, find_user(self._socket), is_attended)
 
     async def answer(self, answer: Answer) -> None:
-        text = answer.text.encode()
-        await self._stream.send(f"{answer.code} {len(text)}\n".encode() + text)
+        await self._stream.send(format_answer(answer))
+
+    async def beat(self) -> None:
+        """Send signs of life until cancelled: a gateway that hangs sends none."""
+        with suppress(anyio.BrokenResourceError):
+            while True:
+                await anyio.sleep(BEAT_SECONDS)
+                await self._stream.send(b"\n")
 
     async def refuse(self, reason: str) -> None:
         """Deny the call for this reason, if it is one that can be denied."""
@@ -115,6 +133,7 @@ async def answer_caller(desk: Desk, stream: anyio.abc.SocketStream, programs: di
     answer = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(caller.wait_until_left, tasks.cancel_scope)
+        tasks.start_soon(caller.beat)
         answer = await desk.find_answer(call)
         tasks.cancel_scope.cancel()
     if caller.has_left:

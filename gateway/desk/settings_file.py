@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from gateway.config.desk_settings import DeskSettings
 from gateway.desk import ask
@@ -18,7 +18,18 @@ from gateway.errors import ConfigError
 
 MARGIN = 60.0  # seconds by which the program's limit is longer than ours
 TOLD_SECONDS = 10.0  # for events of which the gateway is notified in the background
-MARK = "/desk/ask.py"
+MARK, WEB_PATH = "/desk/ask.py", "/desk/"
+
+
+class RemoteGateway(NamedTuple):
+    """A gateway on another machine, and a key by which programs ask there."""
+
+    url: str
+    key: str
+
+
+Gateway: TypeAlias = Path | RemoteGateway
+"""The gateway that programs ask: its desk socket, or one on another machine."""
 
 
 class SettingsFile(NamedTuple):
@@ -38,17 +49,17 @@ def find_file(program: Program, environ: Mapping[str, str]) -> Path:
     return (folder / own.file).resolve()
 
 
-def connect(program: Program, path: Path, socket: Path, settings: DeskSettings) -> SettingsFile:
+def connect(program: Program, path: Path, gateway: Gateway, settings: DeskSettings) -> SettingsFile:
     """Return the file with our lines, in their newest form, behind what is there.
 
     Raises:
         ConfigError: the file cannot be read as the program's settings.
     """
     before, kept = _read(path)
-    others = {_find_socket(command) for command in _list_commands(kept, program)} - {str(socket)}
+    others = {_find_gateway(hook.fields) for hook in _list_own_hooks(kept, program)} - {describe_gateway(gateway)}
     _remove_own(kept, program)
     hooks = kept.setdefault("hooks", {})
-    for event, entry in make_entries(program, socket, settings).items():
+    for event, entry in make_entries(program, gateway, settings).items():
         hooks.setdefault(event, []).append({"hooks": [entry]})
     return SettingsFile(path, before, _write(kept), tuple(sorted(others)))
 
@@ -56,7 +67,7 @@ def connect(program: Program, path: Path, socket: Path, settings: DeskSettings) 
 def disconnect(program: Program, path: Path) -> SettingsFile:
     """Return the file without our lines. Raises ConfigError as `connect` does."""
     before, kept = _read(path)
-    if not _list_commands(kept, program):
+    if not _list_own_hooks(kept, program):
         return SettingsFile(path, before, before or "", ())
     _remove_own(kept, program)
     return SettingsFile(path, before, _write(kept), ())
@@ -69,7 +80,7 @@ def list_connections(environ: Mapping[str, str]) -> list[tuple[Program, Settings
         path = find_file(program, environ)
         with suppress(ConfigError):  # a file of another form has no lines that we could take out
             _, kept = _read(path)
-            if any(str(ask.__file__) in command for command in _list_commands(kept, program)):
+            if any(str(ask.__file__) in hook.fields.get("command", "") for hook in _list_own_hooks(kept, program)):
                 found.append((program, disconnect(program, path)))
     return found
 
@@ -102,8 +113,20 @@ def has_ended_hooks(path: Path) -> bool:
     return isinstance(kept, dict) and bool(kept.get("disableAllHooks"))
 
 
-def make_entries(program: Program, socket: Path, settings: DeskSettings) -> dict[str, dict[str, Any]]:
+def make_entries(program: Program, gateway: Gateway, settings: DeskSettings) -> dict[str, dict[str, Any]]:
     """Return our entry for each event."""
+    fields = make_fields(program, settings)
+    if isinstance(gateway, Path):
+        start = shlex.join([sys.executable, "-I", "-S", "-E", str(ask.__file__)])
+        words = {event: make_options(program, event, str(gateway), settings) for event in fields}
+        return {event: {"type": "command", "command": f"{start} {words[event]}", **fields[event]} for event in fields}
+    url, headers = f"{gateway.url}{WEB_PATH}{program.name}", {"Authorization": f"Bearer {gateway.key}"}
+    fields.pop(program.events.guard)  # it cannot read a file of the program
+    return {event: {"type": "http", "url": url, "headers": headers, **fields[event]} for event in fields}
+
+
+def make_fields(program: Program, settings: DeskSettings) -> dict[str, dict[str, Any]]:
+    """Return what an entry says beside its command, for each event that we take."""
     own, events = program.settings, program.events
     asked = {"timeout": int(settings.wait + MARGIN) * own.second}
     told = {"timeout": int(TOLD_SECONDS) * own.second, **own.told}
@@ -113,16 +136,13 @@ def make_entries(program: Program, socket: Path, settings: DeskSettings) -> dict
         events.guard: asked,
     }
     fields |= dict.fromkeys(sorted(events.ends), told)
-    return {
-        event: {"type": "command", "command": make_command(program, event, socket, settings), **more}
-        for event, more in fields.items()
-        if event
-    }
+    return {event: more for event, more in fields.items() if event}
 
 
-def make_command(program: Program, event: str, socket: Path, settings: DeskSettings) -> str:
-    words = [sys.executable, "-I", "-S", "-E", str(ask.__file__), program.name, event, settings.down, str(socket)]
-    return shlex.join(words)
+def make_options(program: Program, event: str, gateway: str, settings: DeskSettings) -> str:
+    """Return the options of the command; its own time limit ends before the program's."""
+    seconds = TOLD_SECONDS / 2 if event in program.events.ends else settings.wait + MARGIN / 2
+    return shlex.join([program.name, event, settings.down, f"{seconds:g}", gateway])
 
 
 def write_file(file: SettingsFile) -> None:
@@ -171,15 +191,25 @@ def _write(kept: Mapping[str, Any]) -> str:
 
 
 def _is_own(handler: Any, program: Program) -> bool:
-    command = handler.get("command") if isinstance(handler, dict) else None
-    return isinstance(command, str) and MARK in command and f" {program.name} " in command
+    if not isinstance(handler, dict):
+        return False
+    command, url = handler.get("command"), handler.get("url")
+    is_command = isinstance(command, str) and MARK in command and f" {program.name} " in command
+    return is_command or (isinstance(url, str) and url.endswith(f"{WEB_PATH}{program.name}"))
 
 
-def _find_socket(command: str) -> str:
+def describe_gateway(gateway: Gateway) -> str:
+    return gateway.url if isinstance(gateway, RemoteGateway) else str(gateway)
+
+
+def _find_gateway(handler: Mapping[str, Any]) -> str:
+    """Return the gateway that our handler asks, as `describe_gateway` describes it."""
+    if url := handler.get("url"):
+        return str(url).rpartition(WEB_PATH)[0]
     try:
-        return shlex.split(command)[-1]
+        return shlex.split(handler["command"])[-1]
     except ValueError:  # a person has changed the line
-        return command
+        return str(handler["command"])
 
 
 def _list_own_hooks(kept: Mapping[str, Any], program: Program) -> list[HookEntry]:
@@ -190,10 +220,6 @@ def _list_own_hooks(kept: Mapping[str, Any], program: Program) -> list[HookEntry
         for at, hook in enumerate(group.get("hooks", ()) if isinstance(group, dict) else ())
         if _is_own(hook, program)
     ]
-
-
-def _list_commands(kept: Mapping[str, Any], program: Program) -> list[str]:
-    return [hook.fields["command"] for hook in _list_own_hooks(kept, program)]
 
 
 def _remove_own(kept: dict[str, Any], program: Program) -> None:

@@ -18,7 +18,7 @@ The rights of a role are decided where they are used; this module has only the o
 from typing import Literal, TypeAlias, get_args
 
 Role: TypeAlias = Literal["owner", "admin", "operator", "user", "guest"]
-KeyRole: TypeAlias = Literal["user", "operator"]  # of a program
+KeyRole: TypeAlias = Literal["user", "operator", "desk"]  # of a program; `desk` asks before a tool, and nothing else
 Scope: TypeAlias = Literal["owner", "admin", "operator", "user"]
 
 ROLES: tuple[Role, ...] = get_args(Role)  # the highest first

@@ -1,11 +1,9 @@
 """Records of access: people by a code or an invitation, programs by a key, browsers by a link; and of names."""
 
-from typing import Literal
-
 import msgspec
 
 from gateway.messages.message import name_of_account
-from gateway.messages.roles import Role
+from gateway.messages.roles import KeyRole, Role
 from gateway.messages.steps import JournalRecord
 
 
@@ -66,7 +64,7 @@ class ProgramKey(msgspec.Struct, frozen=True):
 
     name: str
     mark: str
-    role: Literal["user", "operator"] = "user"
+    role: KeyRole = "user"
     at: float = 0.0
     agent: str = ""  # the agent that it may use; "": none
 

@@ -12,7 +12,6 @@ from typing import TypeAlias
 import anyio
 import msgspec
 
-from gateway.messages.roles import rank_of
 from gateway.web.http_request import HttpRequest, HttpResponse, answer_json
 from gateway.web.key_check import KeyCheck
 from gateway.web.metric_text import CONTENT_TYPE, HistogramMetric, Metric, render_metrics
@@ -84,6 +83,6 @@ class Probes(msgspec.Struct, eq=False):
         found = self._keys.find(request, peer)
         if found is None:
             return not self._is_open
-        if rank_of(found.role) < rank_of("operator"):
-            raise WebRefusal(HTTPStatus.FORBIDDEN, "this key is a user's; an operator's is wanted here")
+        if found.role != "operator":
+            raise WebRefusal(HTTPStatus.FORBIDDEN, f"this key is a {found.role}'s; an operator's is wanted here")
         return True

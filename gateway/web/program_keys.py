@@ -63,6 +63,8 @@ class ProgramKeys:
         Raises:
             AccessError: the name is taken or invalid, or there are too many keys.
         """
+        if role == "desk" and agent:
+            raise AccessError("a desk's key speaks to no agent: leave --agent out")
         if not NAME.fullmatch(name) or (agent and f"{name}:" == HOOK):
             raise AccessError(f"{name!r} is no name for a key\nit takes small letters, digits, - and _, 60 at the most")
         key = PREFIX + secrets.token_urlsafe(KEY_BYTES)

@@ -347,12 +347,12 @@ def test_a_home_with_blanks_is_one_gateway_and_odd_settings_are_named(tmp_path: 
 
 
 def test_an_answer_of_another_form_is_none(tmp_path: Path) -> None:
-    command = [sys.executable, "-I", "-S", "-E", ask.__file__, "claude", "PreToolUse", "ask", str(tmp_path / "s")]
+    command = [sys.executable, "-I", "-S", "-E", ask.__file__, "claude", "PreToolUse", "ask", "9", str(tmp_path / "s")]
     with socket.socket(socket.AF_UNIX) as accepting:
         accepting.bind(command[-1])
         accepting.listen()
         with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as asker:
-            for answer in (b"2 x\n", b"0 2\nok"):
+            for answer in (b"2 x\n", b"\n\n0 2\nok"):
                 with accepting.accept()[0] as connection:
                     assert connection.recv(100) == b"claude PreToolUse - 0\n"
                     connection.sendall(answer)

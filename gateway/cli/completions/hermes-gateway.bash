@@ -18,7 +18,7 @@ _hermes_gateway() {
         ' pairing invite --as') words="owner admin operator user" ;;
         ' people list --sort') words="name id latest sessions role" ;;
         ' people list --role') words="owner admin operator user guest none" ;;
-        ' keys new --as') words="user operator" ;;
+        ' keys new --as') words="user operator desk" ;;
         ' usage --by') words="person model day hook session" ;;
         ' usage --sort') words="cost tokens calls name" ;;
         ' jobs add --missed') words="once skip" ;;
@@ -122,7 +122,7 @@ _hermes_gateway() {
                 ' people show') words="--help --json" ;;
                 ' people export') words="--help --output" ;;
                 ' people forget') words="--help --yes --json" ;;
-                ' connect') words="claude codex gemini --help --yes" ;;
+                ' connect') words="claude codex gemini --help --yes --url --key-file --script" ;;
                 ' disconnect') words="claude codex gemini --help --yes" ;;
                 ' keys') words="list new revoke --help" ;;
                 ' keys list') words="--help --json" ;;

@@ -63,7 +63,7 @@ def build_people(base: Base) -> People:
 def find_program_role(current: CurrentConfiguration, keys: ProgramKeys, user_id: str) -> Role | None:
     """Return the role of a person of the platform `api`: the role of the person's key, if its agent exists."""
     key = keys.find_speaker(user_id)
-    return key.role if key and key.agent in list_agent_names(current) else None
+    return key.role if key and key.role != "desk" and key.agent in list_agent_names(current) else None
 
 
 def list_agent_names(current: CurrentConfiguration) -> frozenset[str]:

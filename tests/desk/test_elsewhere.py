@@ -1,0 +1,151 @@
+"""A program on another machine asks by a key: it may ask, and nothing else."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from anyio import to_thread
+
+from gateway.testing.gateway_process import FREE_PORT
+from gateway.testing.networks.wire import ANN
+from tests.desk.desk_program import CALL, Desk, add_hook, make_call, make_event
+from tests.desk.test_desk import GUARD
+from tests.web.visits import Visit, send, visit
+
+pytestmark = pytest.mark.process
+
+
+async def make_key(desk: Desk, name: str, role: str = "desk") -> str:
+    made = await to_thread.run_sync(desk.gateway.cli, "keys", "new", name, "--as", role)
+    assert made.returncode == 0, made.stderr
+    return made.stdout.strip()
+
+
+def url_of(desk: Desk) -> str:
+    return str(desk.gateway.call("status")["web"]["url"])
+
+
+def post(desk: Desk, key: str, text: str = CALL, path: str = "/desk/claude") -> "asyncio.Task[Visit]":
+    """Post an event as Claude Code does."""
+    headers = {"authorization": f"Bearer {key}", "content_type": "application/json"}
+    return asyncio.create_task(to_thread.run_sync(lambda: send(url_of(desk), path, "POST", text.encode(), **headers)))
+
+
+async def test_a_key_of_a_desk_asks_and_nothing_else(desk: Desk) -> None:
+    key, user = await make_key(desk, "laptop"), await make_key(desk, "user", "user")
+    await add_hook(desk, "guard", "intercepts: [tool:before]\n", GUARD)
+    assert (await post(desk, key, make_call(command="ls"))).body == b"{}"
+    denied = json.loads((await post(desk, key, make_call(command="rm -r x"))).body)["hookSpecificOutput"]
+    assert (denied["permissionDecision"], denied["permissionDecisionReason"]) == ("deny", "nothing is removed here")
+    for text, path in (("{", "/desk/claude"), (CALL, "/desk"), (CALL, "/desk/codex")):
+        assert (await post(desk, key, text, path)).status in (400, 404)
+    assert [(await post(desk, one)).status for one in (user, "hgw_wrong")] == [403, 401]
+    as_key = {"authorization": f"Bearer {key}"}
+    url, ways = url_of(desk), ("/ready", "/metrics", "/v1/models", "/v1/responses/x", "/desk/claude", "/api/me")
+    found = await to_thread.run_sync(lambda: {way: visit(url, way, **as_key).status for way in ways})
+    assert found == dict.fromkeys(ways, 403) | {"/desk/claude": 405}
+    more = ("/v1/chat/completions", "/v1/responses", "/webhooks/issues", "/networks/telegram", "/api/hooks.list")
+    posted = await to_thread.run_sync(
+        lambda: {way: send(url, way, "POST", b"{}", content_type="application/json", **as_key).status for way in more}
+    )
+    assert all(status in (401, 403, 404) for status in posted.values()), posted
+    again = await to_thread.run_sync(desk.gateway.cli, "keys", "new", "x", "--as", "desk", "--agent", "main")
+    assert "a desk's key speaks to no agent" in again.stderr
+
+
+async def test_a_question_by_a_key_is_answered_in_a_chat_and_ends_with_the_key(desk: Desk) -> None:
+    key = await make_key(desk, "laptop")
+    asked = post(desk, key)
+    await desk.wire.press(await desk.question(), "Yes", by=ANN)
+    assert json.loads((await asked).body)["hookSpecificOutput"]["decision"] == {"behavior": "allow"}
+    asked = post(desk, key)
+    shown = await desk.question()
+    await to_thread.run_sync(desk.gateway.cli, "keys", "revoke", "laptop")
+    assert (await asked).status == 401
+    await desk.closed(shown, "does not ask any more")
+
+
+async def test_a_caller_that_hangs_up_at_the_port_withdraws_its_question(desk: Desk) -> None:
+    key, body = await make_key(desk, "laptop"), CALL.encode()
+    host, _, port = url_of(desk).removeprefix("http://").partition(":")
+    _, writer = await asyncio.open_connection(host, int(port))
+    head = f"POST /desk/claude HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {key}\r\nContent-Length: {len(body)}"
+    writer.write(f"{head}\r\n\r\n".encode() + body)
+    shown = await desk.question()
+    writer.close()
+    await desk.closed(shown, "does not ask any more")
+
+
+async def test_claude_itself_can_ask_a_gateway_elsewhere(desk: Desk) -> None:
+    (desk.home / "key").write_text(await make_key(desk, "laptop"))
+    words = ("connect", "claude", "--yes", "--key-file", str(desk.home / "key"), "--url")
+    done = await to_thread.run_sync(desk.gateway.cli, *words, url_of(desk))
+    assert (done.returncode, "another gateway is connected there" in done.stderr) == (0, True), done.stderr
+    hooks = json.loads(desk.file.read_text())["hooks"]
+    entry = hooks["PreToolUse"][0]["hooks"][0]
+    assert (entry["url"], entry["onFailure"]) == (f"{url_of(desk)}/desk/claude", "block")
+    assert {len(groups) for groups in hooks.values()} == {1}
+    refused = await to_thread.run_sync(desk.gateway.cli, *words, "http://gate.example.org")
+    assert "is no address for a key" in refused.stderr
+    await to_thread.run_sync(desk.gateway.cli, "disconnect", "claude", "--yes")
+    assert json.loads(desk.file.read_text()) == {}
+
+
+class Laptop:
+    """A machine without our program: the file of `connect --script`, and a Python."""
+
+    def __init__(self, home: Path) -> None:
+        self.home, self.settings = home, home / ".claude" / "settings.json"
+        home.mkdir()
+
+    def run(self, *words: str, text: str = "") -> "subprocess.CompletedProcess[str]":
+        environ = {"HOME": str(self.home), "CLAUDE_CODE_SESSION_ATTENDED": "1"}
+        return subprocess.run(words, input=text, capture_output=True, text=True, env=environ)
+
+    def ask(self, text: str) -> "asyncio.Task[subprocess.CompletedProcess[str]]":
+        [group] = json.loads(self.settings.read_text())["hooks"][json.loads(text)["hook_event_name"]]
+        command = group["hooks"][0]["command"]
+        return asyncio.create_task(to_thread.run_sync(lambda: self.run("sh", "-c", command, text=text)))
+
+
+async def test_one_file_connects_a_machine_without_our_program(desk: Desk, tmp_path: Path) -> None:
+    laptop = Laptop(tmp_path / "laptop")
+    (desk.home / "key").write_text(await make_key(desk, "laptop"))
+    made = await to_thread.run_sync(
+        desk.gateway.cli, "connect", "claude", "--script", "--url", url_of(desk), "--key-file", str(desk.home / "key")
+    )
+    file = tmp_path / "connect.py"
+    file.write_text(made.stdout)
+    theirs: dict[str, Any] = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}
+    laptop.settings.parent.mkdir()
+    laptop.settings.write_text(json.dumps(theirs))
+    for _ in range(2):
+        assert "has the lines" in laptop.run(sys.executable, str(file), "connect").stdout
+    assert json.loads(laptop.settings.read_text())["hooks"]["Stop"][0] == theirs["hooks"]["Stop"][0]
+    kept = laptop.home / ".local" / "share" / "hermes-gateway" / "desk" / "ask.py"
+    assert [one.stat().st_mode & 0o777 for one in (kept, laptop.settings)] == [0o600, 0o600]
+
+    asked = laptop.ask(CALL)
+    shown = await desk.question()
+    assert "touch made" in shown.text
+    desk.gateway.environ |= dict.fromkeys(FREE_PORT, url_of(desk).removeprefix("http://"))
+    await to_thread.run_sync(desk.gateway.kill)
+    await to_thread.run_sync(desk.gateway.start)
+    await desk.wire.press(shown, "Yes", by=ANN)
+    assert '"allow"' in (await asked).stdout
+
+    change = make_event("ConfigChange", source="user_settings", file_path=str(laptop.settings))
+    assert (await laptop.ask(change)).stdout == ""
+    whole = laptop.settings.read_text()
+    laptop.settings.write_text(whole.replace('"onFailure": "block"', '"onFailure": "allow"'))
+    assert '"block"' in (await laptop.ask(change)).stdout
+    laptop.settings.write_text(whole)
+    await to_thread.run_sync(desk.gateway.cli, "keys", "revoke", "laptop")
+    answer = await laptop.ask(make_call(command="ls"))
+    assert json.loads(answer.stdout)["hookSpecificOutput"]["permissionDecision"] == "ask"
+    laptop.run(sys.executable, str(file), "disconnect")
+    assert (json.loads(laptop.settings.read_text()), kept.exists()) == (theirs, False)
