@@ -120,7 +120,7 @@ class Home:
     def own_places(self) -> list[Path]:
         """All paths of this class in our own folder. They are collected, so that a new one cannot be forgotten."""
         named = (path for path in vars(self).values() if isinstance(path, Path) and self.own_folder in path.parents)
-        return [*named, self.socket, self.desk_socket, self.turn_marks]
+        return [*named, self.socket, self.desk_socket, self.desk_programs, self.turn_marks]
 
     @property
     def socket(self) -> Path:
@@ -135,6 +135,11 @@ class Home:
     def desk_socket(self) -> Path:
         """The socket at which programs on this machine ask before they run a tool."""
         return self._find_socket("desk.sock", "desk.sock")
+
+    @property
+    def desk_programs(self) -> Path:
+        """The file that names the programs on the desk that have asked, while they run."""
+        return self.own_folder / "desk.json"
 
     @property
     def turn_marks(self) -> Path:

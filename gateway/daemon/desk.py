@@ -4,7 +4,6 @@ Programs on other machines ask at the port, with a key.
 """
 
 import logging
-from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -12,6 +11,7 @@ import anyio
 import anyio.abc
 
 from gateway.control.listener import CallerListener
+from gateway.daemon.desk_programs import DeskPrograms
 from gateway.daemon.groups.people import People
 from gateway.daemon.groups.process import Base
 from gateway.daemon.groups.storage import Storage
@@ -21,7 +21,6 @@ from gateway.threads import run_in_thread
 from gateway.web.http_request import HttpRequest, HttpResponse
 from gateway.web.key_check import KeyCheck
 from gateway.web.request_body import WebRefusal
-from gateway.worker.process_tree import read_process
 
 ROOM, PORT = "gateway.desk.room", "gateway.desk.port"
 WANTS_KEY = "this wants a key of a desk: hermes-gateway keys new NAME --as desk"
@@ -35,7 +34,8 @@ class DeskSocket:
     def __init__(self, base: Base, storage: Storage, people: People, turns: Turns) -> None:
         self._base, self._storage, self._people, self._turns = base, storage, people, turns
         self._desk: Any = None
-        self.programs: dict[tuple[int, int], str] = {}  # those that asked, by their processes and when these began
+        self._programs = DeskPrograms(base.home.desk_programs)
+        self.find_program = self._programs.find
 
     async def serve(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         path = self._base.home.desk_socket
@@ -51,7 +51,7 @@ class DeskSocket:
         try:
             async with stream:
                 [room] = await run_in_thread(load_modules, ROOM)
-                await room.answer_caller(self._find_desk(room), stream, self.programs)
+                await room.answer_caller(self._find_desk(room), stream, self._programs.add)
         except* (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
             log.debug("a caller left the desk socket in the middle of an answer")
         except* Exception:  # one caller's fault: the others stay connected
@@ -77,10 +77,5 @@ class DeskSocket:
         base, turns = self._base, self._turns
         parts, proposals = (base.engine, turns.outbox, self._storage.activity, base.tasks), turns.proposals
         people = proposals.list_owners, proposals.describe_person
-        questions = room.DeskQuestions(*parts, *people, lambda: base.settings.desk)
+        questions = room.DeskQuestions(*parts, *people, lambda: base.settings.desk, proposals.node)
         return room.Desk(questions, base.registry, base.home)
-
-    def find_program(self, ancestors: Sequence[int]) -> str:
-        """Return the connected program that started these processes; "" if no connected program did."""
-        found = (read_process(pid) for pid in ancestors) if self.programs else ()
-        return next((name for one in found if one and (name := self.programs.get((one.pid, one.started)))), "")

@@ -72,6 +72,7 @@ class DeskQuestions(msgspec.Struct, frozen=True):
     list_owners: Callable[[], Sequence[Address]]
     describe_person: Callable[[str], str]
     read_settings: Callable[[], DeskSettings]
+    node: str
     waiting: dict[str, DeskCall] = {}  # by the keys of their questions
 
     @property
@@ -109,8 +110,8 @@ class DeskQuestions(msgspec.Struct, frozen=True):
                 name=call.given.tool_name,
                 by=key,
                 place=call.given.cwd,
-                node="",  # no gateway makes a change, so none ends it at its start
-                run="",
+                node=self.node,
+                run=call.asker,
                 at=now,
                 until=now + self.read_settings().wait,
                 mark=mark,

@@ -8,10 +8,11 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import TypeAlias
 
 import anyio
 import anyio.abc
@@ -34,6 +35,8 @@ SHELLS = (b"sh", b"bash", b"dash", b"zsh", b"ksh")
 COMMANDS = (MARK.encode(), b"hooks ask")  # of ours, in the words of such a shell
 UNREADABLE = "This call cannot be read."
 BELOW = "The gateway has started this itself, and puts no questions for it."
+
+AddProgram: TypeAlias = Callable[[ProcessInfo, str], Awaitable[None]]
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +88,7 @@ class DeskCaller:
         while len(self._data) < length:
             await self._receive()
         process = self.process
-        asker = f"{process.pid}/{process.started}" if process else f"unknown {secrets.token_hex(16)}"
+        asker = process.mark if process else f"unknown {secrets.token_hex(16)}"
         given = decode_event(self._data)
         return DeskCall(program, given, asker, find_user(self._socket), is_attended)
 
@@ -115,8 +118,8 @@ class DeskCaller:
         self._data += await self._stream.receive()
 
 
-async def answer_caller(desk: Desk, stream: anyio.abc.SocketStream, programs: dict[tuple[int, int], str]) -> None:
-    """Answer one caller; `programs` receives the process of the program that started it."""
+async def answer_caller(desk: Desk, stream: anyio.abc.SocketStream, add_program: AddProgram) -> None:
+    """Answer one caller; `add_program` receives the process of the program that started it."""
     caller = DeskCaller(stream)
     try:
         with anyio.fail_after(READ_SECONDS):
@@ -129,7 +132,8 @@ async def answer_caller(desk: Desk, stream: anyio.abc.SocketStream, programs: di
     if process and os.getpid() in find_ancestors(process.pid):
         await caller.refuse(BELOW)
         return
-    add_program(programs, call.program, process)
+    if found := find_program(call.program, process):
+        await add_program(found, call.program.title)
     answer = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(caller.wait_until_left, tasks.cancel_scope)
@@ -139,16 +143,6 @@ async def answer_caller(desk: Desk, stream: anyio.abc.SocketStream, programs: di
     if caller.has_left:
         await desk.questions.withdraw(call)
     await (caller.answer(answer) if answer else caller.refuse(UNREADABLE))  # it sent more than its call
-
-
-def add_program(programs: dict[tuple[int, int], str], program: Program, asker: ProcessInfo | None) -> None:
-    """Add the process of the program, and remove those that have ended."""
-    for pid, started in list(programs):
-        known = read_process(pid)
-        if known is None or known.started != started:
-            del programs[pid, started]
-    if found := find_program(program, asker):
-        programs[found.pid, found.started] = program.title
 
 
 def find_program(program: Program, asker: ProcessInfo | None) -> ProcessInfo | None:

@@ -33,6 +33,7 @@ from gateway.messages.transcript import Entry, ToolCall
 from gateway.outbox.outbox import Outbox
 from gateway.questions.places import question_token_of
 from gateway.questions.proposals import (
+    DESK,
     KIND,
     TOOL,
     KeptProposal,
@@ -45,6 +46,7 @@ from gateway.questions.proposals import (
 )
 from gateway.records.activity import CALLER, Activity, Caller
 from gateway.records.records import ActivityRecord
+from gateway.worker.process_tree import is_running
 
 OPEN_SECONDS = 600.0
 MOST_SHOWN = 3000  # characters of a plan that an owner can see whole in one message
@@ -53,6 +55,8 @@ HOUR = 3600.0
 BROKEN_OFF = "it was broken off; look whether it took effect"
 RESTARTED = "the gateway was restarted, which ends a proposal: make it again"
 OPEN_ALREADY = "one of your proposals is open already\nwait for its answer, or withdraw it"
+CALLER_SECONDS = 5.0
+CALLER_ENDED = "The program does not ask any more."
 CALL_CHANGED = "a hook changed the call, and a proposal is made as it was shown or not at all"
 
 log = logging.getLogger(__name__)
@@ -168,10 +172,20 @@ class Proposals(msgspec.Struct, frozen=True):
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """End the proposals that an earlier process of this gateway left."""
         for _, left in await self.journal.list():
-            if left.node == self.node and left.run != self.run_id and left.state in ("open", "allowed"):
+            if left.node != self.node or left.run == self.run_id or left.state not in ("open", "allowed"):
+                continue
+            if left.kind == DESK:
+                self.tasks.start_soon(self._end_call, left)
+            else:
                 await self._end(left, "failed", RESTARTED if left.state == "open" else BROKEN_OFF)
         task_status.started()
         await anyio.sleep_forever()
+
+    async def _end_call(self, left: Proposal) -> None:
+        """End a question of the desk for which no process waits; one that lives asks again, and ends it."""
+        while time.time() < left.until and is_running(left.run):  # noqa: ASYNC110 - a process tells nobody of its end
+            await anyio.sleep(CALLER_SECONDS)
+        await self._end(left, "withdrawn", CALLER_ENDED)
 
     async def check(self, by: str) -> tuple[int, tuple[float, ...]]:
         """Return the sequence of this person's record, and when they proposed within this hour.

@@ -47,7 +47,8 @@ State: TypeAlias = Literal["open", "allowed", "done", "refused", "withdrawn", "l
 class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     """A proposal, without its secrets. `mark`: of the question that is open now, as its buttons have it.
 
-    `run`: the process that makes the change; `begun`: when this person proposed something of late.
+    `run`: the process that makes the change, or that waits for the answer at the desk; `begun`: when this person
+    proposed something of late.
     """
 
     id: str

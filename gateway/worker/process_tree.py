@@ -26,6 +26,11 @@ class ProcessInfo(NamedTuple):
     threads: int
 
     @property
+    def mark(self) -> str:
+        """The process as no other one is called until the host starts again."""
+        return f"{self.pid}/{self.started}"
+
+    @property
     def is_zombie(self) -> bool:
         """Return True if the process has ended, but was not reaped."""
         return self.state == "Z"
@@ -46,6 +51,15 @@ def read_process(pid: int) -> ProcessInfo | None:
     fields = stat[stat.rindex(")") + 2 :].split()  # the name before may contain blanks and parentheses
     ran = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return ProcessInfo(pid, int(fields[1]), int(fields[19]), fields[0], ran, int(fields[17]))
+
+
+def is_running(mark: str) -> bool:
+    """Return False if the process with this mark has ended; a mark of another form is of another machine."""
+    pid, _, _ = mark.partition("/")
+    if not pid.isdecimal():
+        return True
+    found = read_process(int(pid))
+    return found is not None and found.mark == mark and not found.is_zombie
 
 
 def find_ended_children(parent: int) -> set[int]:

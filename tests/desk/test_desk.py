@@ -96,6 +96,18 @@ async def test_a_question_outlives_the_gateway(desk: Desk) -> None:
     assert len(ends) == 1
 
 
+async def test_a_question_of_a_dead_caller_is_withdrawn_after_a_restart(desk: Desk) -> None:
+    asker = desk.start(CALL, {})
+    shown = await desk.question()
+    is_noted = lambda: not sum(desk.gateway.call("status")["backlog"]["replies"].values())  # noqa: E731
+    await until(is_noted, "the note of what was sent")
+    await to_thread.run_sync(desk.gateway.kill)
+    asker.send_signal(signal.SIGTERM)
+    await to_thread.run_sync(asker.communicate)
+    await to_thread.run_sync(desk.gateway.start)
+    await desk.closed(shown, "does not ask any more")
+
+
 async def test_nothing_is_said_for_a_person_who_says_nothing(desk: Desk) -> None:
     desk.gateway.configure(desk.gateway.home.config.read_text() + "desk: {wait: 1s}\n")
     await to_thread.run_sync(desk.gateway.cli, "reload")
@@ -191,16 +203,17 @@ async def test_a_question_of_a_hook_without_an_answer_is_asked_at_the_desk_or_de
     assert (await desk.ask(call, CLAUDE_CODE_SESSION_ATTENDED="0"))[0] == 2
 
 
-# Asks first, as a program does, and then tries to approve itself; its answers go to the standard output.
+# Asks first, as a program does, and tries to approve itself at each line; its answers go to the standard output.
 GUARDED = """
 import json, socket, subprocess, sys
 command, path, tries = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 subprocess.run(["sh", "-c", f"exec {command}"], input=sys.argv[4].encode(), check=True)
-for verb, params in tries.items():
-    with socket.socket(socket.AF_UNIX) as one:
-        one.connect(path)
-        one.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": verb, "params": params}).encode() + b"\\n")
-        print(verb, "error" in (answer := json.loads(one.makefile().readline())), answer)
+for _ in iter(sys.stdin.readline, ""):
+    for verb, params in tries.items():
+        with socket.socket(socket.AF_UNIX) as one:
+            one.connect(path)
+            one.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": verb, "params": params}).encode() + b"\\n")
+            print(verb, one.makefile().readline().strip(), flush=True)
 """
 TRIES: dict[str, dict[str, Any]] = {
     "approvals.list": {},
@@ -216,16 +229,24 @@ TRIES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("program", PROGRAMS)
 async def test_a_connected_program_cannot_approve_itself(desk: Desk, program: str) -> None:
+    """Neither at once, nor after a restart of the gateway."""
     await desk.connect(program)
     event = desk.program.events.before
     [group] = json.loads(desk.file.read_text())["hooks"][event]
     words = [group["hooks"][0]["command"], str(desk.gateway.home.socket), json.dumps(TRIES), make_event(event, program)]
-    tried = await to_thread.run_sync(
-        lambda: subprocess.run([sys.executable, "-c", GUARDED, *words], capture_output=True, text=True, check=True)
-    )
-    rows = tried.stdout.splitlines()
-    assert len(rows) == len(TRIES)
-    assert [row for row in rows if "asks this gateway before it runs a tool" not in row] == []
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-c", GUARDED, *words], text=True, **pipes) as asker:  # noqa: ASYNC220
+        assert asker.stdin
+        assert asker.stdout
+        for is_restarted in (False, True):
+            if is_restarted:
+                await to_thread.run_sync(desk.gateway.kill)
+                await to_thread.run_sync(desk.gateway.start)
+            asker.stdin.write("\n")
+            asker.stdin.flush()
+            rows = [await to_thread.run_sync(asker.stdout.readline) for _ in TRIES]
+            assert [row for row in rows if "asks this gateway before it runs a tool" not in row] == []
+        asker.stdin.close()
     assert desk.gateway.call("status")["state"] == "ready"
 
 

@@ -40,7 +40,10 @@ async def test_a_key_of_a_desk_asks_and_nothing_else(desk: Desk) -> None:
     await add_hook(desk, "guard", "intercepts: [tool:before]\n", GUARD)
     assert (await post(desk, key, make_call(command="ls"))).body == b"{}"
     denied = json.loads((await post(desk, key, make_call(command="rm -r x"))).body)["hookSpecificOutput"]
-    assert (denied["permissionDecision"], denied["permissionDecisionReason"]) == ("deny", "nothing is removed here")
+    assert (denied["permissionDecision"], denied["permissionDecisionReason"]) == (
+        "deny",
+        "hermes-gateway: nothing is removed here",
+    )
     for text, path in (("{", "/desk/claude"), (CALL, "/desk"), (CALL, "/desk/codex")):
         assert (await post(desk, key, text, path)).status in (400, 404)
     assert [(await post(desk, one)).status for one in (user, "hgw_wrong")] == [403, 401]
