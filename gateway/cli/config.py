@@ -19,6 +19,7 @@ from gateway.cli.output import (
     escape_text,
     print_note,
     print_text,
+    show_answer,
     show_json,
     show_result,
     show_table,
@@ -157,10 +158,10 @@ def list_chat_rules(home: Home, servers: JournalServers | None) -> list[SettingV
 
 def show_running(home: Home, *, as_json: bool) -> None:
     """Print the settings of the running gateway, and those whose source has another value now."""
-    found = call_gateway(home.socket, "config.show")
-    if as_json:
-        show_json(found)
-        return
+    show_answer(call_gateway(home.socket, "config.show"), show_differences, as_json=as_json)
+
+
+def show_differences(found: dict[str, Any]) -> None:
     show_table(("setting", "value", "set by"), [tuple(one.values()) for one in found["settings"]])
     if found["differences"]:
         names = to_one_line(", ".join(found["differences"]))

@@ -5,6 +5,7 @@ import shlex
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from gateway.cli.output import (
     escape_text,
     format_name,
     print_note,
-    show_json,
+    show_answer,
     show_progress,
     show_result,
     show_table,
@@ -73,10 +74,12 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
 
 def show_list(args: argparse.Namespace, home: Home) -> None:
     wanted = {name: getattr(args, name) for name in ("platform", "person", "search", "sort", "limit", "after")}
-    found = call_gateway(home.socket, "sessions.list", **wanted)
-    if args.json:
-        show_json(found)
-        return
+    is_part = args.platform or args.person or args.search
+    empty = "no session is like that" if is_part else "there are no sessions yet"
+    show_answer(call_gateway(home.socket, "sessions.list", **wanted), partial(show_sessions, empty), as_json=args.json)
+
+
+def show_sessions(empty: str, found: dict[str, Any]) -> None:
     rows = [
         (
             f"{'*' if one['is_current'] else ' '} {one['session_id']}",
@@ -88,8 +91,6 @@ def show_list(args: argparse.Namespace, home: Home) -> None:
         )
         for one in found["sessions"]
     ]
-    is_part = args.platform or args.person or args.search
-    empty = "no session is like that" if is_part else "there are no sessions yet"
     show_table(("  session", "platform", "person", "turns", "last used", ""), rows, empty)
     show_next(found)
 
@@ -103,9 +104,10 @@ def show_next(found: dict[str, Any]) -> None:
 def show_one(args: argparse.Namespace, home: Home) -> None:
     wanted = {"before": args.before, "limit": args.limit, "longest": args.longest}
     session = call_gateway(home.socket, "sessions.show", session=args.session, **wanted)
-    if args.json:
-        show_json(session)
-        return
+    show_answer(session, show_entries, as_json=args.json)
+
+
+def show_entries(session: dict[str, Any]) -> None:
     called = session["title"] or format_name(session["names"], session["chat"], session["session_key"])
     print(apply_style(to_one_line(f"{session['session_id']}  {called}"), "bold"))
     if session["first"]:
@@ -130,9 +132,10 @@ def show_decisions(session: dict[str, Any], at: int) -> None:
 def show_hits(args: argparse.Namespace, home: Home) -> None:
     query = " ".join(args.query)
     found = call_gateway(home.socket, "sessions.search", query=query, limit=args.limit, after=args.after)
-    if args.json:
-        show_json(found)
-        return
+    show_answer(found, show_hit_table, as_json=args.json)
+
+
+def show_hit_table(found: dict[str, Any]) -> None:
     rows = [(one["session_id"], format_moment(one["at"]), one["role"], one["snippet"]) for one in found["hits"]]
     show_table(("session", "when", "who", ""), rows, "nobody said that")
     show_next(found)

@@ -1,9 +1,10 @@
 """`hermes-gateway usage`: the tokens of model calls and their cost, by person or by another key."""
 
 import argparse
+from functools import partial
 from typing import Any
 
-from gateway.cli.output import add_json_option, format_name, format_names, print_note, show_json, show_table
+from gateway.cli.output import add_json_option, format_name, format_names, print_note, show_answer, show_table
 from gateway.config.home import Home
 from gateway.control.client import call_gateway
 from gateway.yaml_source.units import format_count
@@ -38,14 +39,14 @@ def read_days(written: str) -> int:
 
 def run(args: argparse.Namespace, home: Home) -> None:
     wanted = {name: getattr(args, name) for name in ("by", "days", "person", "search", "sort", "limit")}
-    found = call_gateway(home.socket, "usage", **wanted)
-    if args.json:
-        show_json(found)
-        return
+    show_answer(call_gateway(home.socket, "usage", **wanted), partial(show_usage, args.by), as_json=args.json)
+
+
+def show_usage(by: str, found: dict[str, Any]) -> None:
     rows = [(format_name(found["names"], one["name"]) or "-", *format_usage(one)) for one in found["rows"]]
     if found["count"] > 1:
         rows.append(("all", *format_usage(found["total"])))
-    show_table((args.by, "calls", "in", "cached", "out", "cost"), rows, "no model was called in these days")
+    show_table((by, "calls", "in", "cached", "out", "cost"), rows, "no model was called in these days")
     if found["budgets"]:
         print()
         rows = [

@@ -56,34 +56,23 @@ class ObservedEvent(Event):
         raise RuntimeError(f"{self.hook} only observes {self.name}: a hook that asks must intercept it")
 
 
+@dataclass(slots=True, eq=False)
 class Mailbox:
     """The events that wait for one observer, and its runners: tasks that each deliver one event at a time."""
 
-    __slots__ = (
-        "_is_full",
-        "_max",
-        "_open",
-        "_runner",
-        "_runners",
-        "_sleepers",
-        "_waiters",
-        "hook",
-        "is_idle",
-        "queue",
-    )
+    hook: Observer
+    _runner: "MailboxRunner"
+    _max: int
+    queue: deque[QueuedEvent] = field(default_factory=lambda: deque(maxlen=CAPACITY))
+    is_idle: bool = True  # True if a runner sleeps, or another runner may start
+    _runners: int = 0
+    _open: dict[int, dict[str, Any]] = field(default_factory=dict)  # the fields of the events in delivery
+    _sleepers: list[Future[None]] = field(default_factory=list)
+    _waiters: list[Future[None]] = field(default_factory=list)
+    _is_full: bool = False
 
-    def __init__(self, hook: Observer, runner: "MailboxRunner", max: int) -> None:  # noqa: A002 - the manifest's own word
-        self.hook = hook
-        self.queue: deque[QueuedEvent] = deque(maxlen=CAPACITY)
-        self.is_idle = True  # True if a runner sleeps, or another runner may start
-        self._runner = runner
-        self._max = max
-        self._runners = 0
-        self._open: dict[int, dict[str, Any]] = {}  # the fields of the events in delivery
-        self._sleepers: list[Future[None]] = []
-        self._waiters: list[Future[None]] = []
-        self._is_full = False
-        runner.install(self)
+    def __post_init__(self) -> None:
+        self._runner.install(self)
 
     @property
     def is_quiet(self) -> bool:

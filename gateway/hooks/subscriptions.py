@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
+from dataclasses import dataclass, field
 from inspect import iscoroutinefunction
 from threading import RLock
 from typing import Any, TypeAlias
@@ -121,6 +122,7 @@ class Subscription:
         other.remove()
 
 
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class Subscriptions:
     """The hooks of one scope and of the scopes around it, in the order of their calls.
 
@@ -129,33 +131,21 @@ class Subscriptions:
     were opened, unless `lifo` is False. Any thread may add or remove hooks at any time.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_count",
-        "_hooks",
-        "_lifo",
-        "_named",
-        "_outer",
-        "_patterns",
-        "_plans",
-        "inner",
-        "known",
-        "lock",
-    )
+    _outer: "Subscriptions | None"
+    _lifo: bool
+    known: dict[str, EventPlan] = field(default_factory=dict)
+    inner: "WeakSet[Subscriptions]" = field(default_factory=WeakSet)
+    lock: Any = field(default_factory=RLock)
+    _hooks: dict[Hook, None] = field(default_factory=dict)
+    _patterns: Patterns[Hook] = field(default_factory=Patterns)
+    _plans: dict[tuple[tuple[Hook, ...], EventSpec | None], EventPlan] = field(default_factory=dict)
+    _count: int = 0
+    _named: dict[str, int] = field(default_factory=dict)
 
-    def __init__(self, outer: "Subscriptions | None", lifo: bool) -> None:
-        self.known: dict[str, EventPlan] = {}
-        self._outer = outer
-        self.inner: WeakSet[Subscriptions] = WeakSet()
-        self._lifo = lifo
-        self.lock: Any = outer.lock if outer else RLock()
-        self._hooks: dict[Hook, None] = {}
-        self._patterns: Patterns[Hook] = Patterns()
-        self._plans: dict[tuple[tuple[Hook, ...], EventSpec | None], EventPlan] = {}
-        self._count = 0
-        self._named: dict[str, int] = {}
-        if outer:
-            outer.inner.add(self)
+    def __post_init__(self) -> None:
+        if self._outer:
+            self.lock = self._outer.lock
+            self._outer.inner.add(self)
 
     @property
     def hooks(self) -> tuple[Hook, ...]:

@@ -131,7 +131,7 @@ NoteClaim: TypeAlias = Callable[[TurnStart], Awaitable[None]]
 
 
 async def ignore_claim(_claimed: TurnStart) -> None:
-    """Do nothing: the `note` of lanes whose turns have no events."""
+    """Do nothing: this is the `note` of a lane whose turns fire no events."""
 
 
 def build_partial_entries(messages: Sequence[Message], steps: Sequence[records.Step]) -> tuple[Entry, ...]:

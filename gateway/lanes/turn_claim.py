@@ -56,7 +56,7 @@ log = logging.getLogger(__name__)
 
 
 class TurnJob(msgspec.Struct, frozen=True):
-    """A turn that a lane is about to run: `messages`, up to the inbound sequence `on`, as try number `attempt`.
+    """A turn that a lane is about to run. Its `messages` end at the inbound sequence `on`; `attempt` numbers the try.
 
     `failures` counts earlier tries that ended with an error, and `deaths` earlier tries in whose code the process died.
     `waited` is the time in seconds since the first message came, if the turn runs again. `edits` are the sequences of

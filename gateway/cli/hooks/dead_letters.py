@@ -4,7 +4,7 @@ import argparse
 import json
 from typing import Any
 
-from gateway.cli.output import format_ago, show_json, show_result, show_table
+from gateway.cli.output import format_ago, show_answer, show_result, show_table
 from gateway.config.home import Home
 from gateway.control.client import call_gateway
 from gateway.errors import HookError
@@ -20,16 +20,14 @@ def run(args: argparse.Namespace, home: Home) -> None:
     found = call_gateway(home.socket, "hooks.dead_letters", name=args.name)
     if args.letters == "show":
         show_one(args, found["letters"])
-    elif args.json:
-        show_json(found)
     else:
-        show_list(found["letters"])
+        show_answer(found, show_list, as_json=args.json)
 
 
-def show_list(letters: list[dict[str, Any]]) -> None:
+def show_list(found: dict[str, Any]) -> None:
     rows = [
         (one["hook"], one["number"], one["event"], format_ago(one["at"]), one["attempts"], one["reason"])
-        for one in letters
+        for one in found["letters"]
     ]
     show_table(("hook", "id", "event", "given up", "attempts", "reason"), rows, "there are no dead letters")
 

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from gateway.cli.hooks.list import format_milliseconds, read_hooks, show_findings
-from gateway.cli.output import escape_text, format_ago, print_data, show_fields, show_json, show_table
+from gateway.cli.output import escape_text, format_ago, print_data, show_answer, show_fields, show_table
 from gateway.cli.program import apply_program_name
 from gateway.config.home import Home
 from gateway.logs.text import to_json_text, to_one_line
@@ -17,10 +17,11 @@ SAID_ELSEWHERE = ("hermes", "stored_as")  # `written for` has it with the reason
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
-    hook = read_hooks(home, "info", name=args.name)
-    if args.json:
-        show_json({"hook": hook})
-        return
+    show_answer({"hook": read_hooks(home, "info", name=args.name)}, show_hook, as_json=args.json)
+
+
+def show_hook(found: dict[str, Any]) -> None:
+    hook = found["hook"]
     shown = {key: value for key, value in hook.items() if value and key not in SHOWN_BELOW + SAID_ELSEWHERE}
     show_fields((key.replace("_", " "), format_field(key, value)) for key, value in shown.items())
     show_findings([hook])
