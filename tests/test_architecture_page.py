@@ -16,7 +16,7 @@ import pytest
 from gateway.testing import gateway_in
 
 ROOT = Path(__file__).parent.parent
-PAGE = ROOT / "docs" / "message-path.md"
+PAGE = ROOT / "docs" / "contributing" / "message-path.md"
 MOST_FILES = 32  # between the network and the agent, both ways
 
 
