@@ -24,6 +24,7 @@ from gateway.dispatcher.chat_commands import BUILT_IN
 from gateway.dispatcher.commands import Command
 from gateway.events.catalogue import EVENT_SPECS, context_name_of
 from gateway.events.fields import COMMON_FIELDS, TURN_FIELDS, EventField, EventSpec
+from gateway.hermes.plugin.hook_table import HERMES_HOOKS, UNSUPPORTED_HOOKS
 from gateway.hooks.manifests.manifest_schema import build_manifest_schema
 from gateway.installer.fetched_hook import fetch_hook
 from gateway.installer.index_file import HookIndex, ListedHook, encode_index
@@ -37,32 +38,31 @@ ROOT = Path(__file__).parent.parent
 CONFIGURATION = """\
 # Configuration
 
-Behaviour stands in `$HERMES_HOME/hermes-gateway/config.yaml`, secrets stand in `$HERMES_HOME/.env` (which is shared
-with Hermes) or come from the environment. What is set in several places counts in this order: the command line, the
-environment of the process, systemd's credentials, `.env`, `config.yaml`, the default. A secret is not written into
-`config.yaml`; where one is wanted under another name than the usual one, `${VARIABLE}` stands for its value.
+Settings are in `$HERMES_HOME/hermes-gateway/config.yaml`. Secrets are in `$HERMES_HOME/.env`, which Hermes shares, or in
+the environment. If several places set a value, the first of these counts: the command line, the environment of the
+process, systemd's credentials, `.env`, `config.yaml`, the default. To use a secret in `config.yaml`, write `${VARIABLE}`.
 [Check and change settings](settings.md) shows how to find mistakes and origins, and how to change a value.
 
-What is secret is known by its value, and taken out of logs (those of hooks too), errors, tables and `--json`: every
-setting of the kind `secret` and every credential, whatever it looks like; and what stands in `.env`, or is given to a
-hook or a tool server by name (`env:`), unless it plainly is none: under 8 characters, digits alone, a path, an address
-without a user, a locale, a time zone, a level, or the value of a setting that is no secret. Nothing under 6 characters
-is taken out.
+The gateway knows secrets by their value, and removes them from logs (those of hooks too), errors, tables and `--json`:
+each setting of the kind `secret`, each credential, each value in `.env`, and each that a hook or a tool server gets by
+name (`env:`). A value that plainly is no secret stays: one under 8 characters, digits alone, a path, an address without
+a user, a locale, a time zone, a level, or the value of a setting that is no secret. No value under 6 characters is
+removed.
 
-Nothing need be set: without a file the gateway starts with the model `demo`, and nobody but you can talk to it.
-A mistake is found when the file is read, with its line, its column and what would be right; a running gateway
-goes on with the configuration that it has. `hermes-gateway reload`, or SIGHUP, makes it read everything again: what
-answers and who may speak counts from the next message on, which hooks run and how a moment later; what needs a restart
-is named by `reload`, in the log and in `status`, which also says when a changed file was not read again.
+Without a file, the gateway starts with the model `demo`, and only you can talk to it. It reports a mistake in the file
+with the line, the column and the remedy; a running gateway keeps its present configuration. `hermes-gateway reload`, or
+SIGHUP, reads everything again. Access control and the agent's answers follow from the next message on, and hooks a
+moment later. `reload`, the log and `status` name the settings that need a restart, and a changed file that was not read
+again.
 
 Durations are written as `30s`, `5m`, `24h` or `7d`, sizes as `10MB`.
 """
 EVENTS = """\
 # Events
 
-Everything that a hook can be told of. A hook in a folder lists names under `events:` to observe, or under
-`intercepts:` to decide; `*` as the last segment of a name stands for all the rest. A field marked *writable* can be
-changed by an interceptor; the outcomes are what an interceptor may answer besides. [Each has an example](examples.md).
+The events that a hook can receive. A hook lists their names under `events:` to observe, or under `intercepts:` to decide;
+`*` as the last segment of a name matches all the rest. A hook that decides can change the fields marked *writable*, and
+answer with one of the outcomes. [Each event has an example](examples.md).
 """
 COMMAND_LINE = f"""\
 # Commands
@@ -71,10 +71,8 @@ A command is typed on a terminal, or as a slash command [in a chat](#in-a-chat).
 
 ## On a terminal
 
-`{PROGRAM} COMMAND`. Before the command, `--home DIR` chooses another home than `$HERMES_HOME`. What is meant for
-programs (`--json`) is one object on the standard output, with a `schema_version`; all else that is said goes to the
-standard error. Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not running, 4 kept for later, 75 restart wanted, 78
-wrong configuration.
+`{PROGRAM} COMMAND`. Before the command, `--home DIR` chooses another home than `$HERMES_HOME`.
+[The command line](cli.md) has the output, `--json` and the exit codes.
 """
 
 VERBS = f"""\
@@ -85,8 +83,17 @@ verb needs a role, and higher roles have it too. The control socket acts for the
 gateway can connect. A process of a hook or of a tool may ask for a verb only if this page says so.
 
 Admins and owners see the whole answer. For operators, the gateway removes all words of people, models and tools. For
-all, it removes secrets, unless this page says that the answer is not searched. What this page calls recorded is in the
-[record of activity](privacy.md#record-of-activity); `stop`, `restart` and `reload` write their own records.
+all, it removes secrets, unless this page says that the answer is not searched. The [record of
+activity](privacy.md#record-of-activity) has the verbs that this page calls recorded; `stop`, `restart` and `reload` write
+their own records.
+"""
+PLUGIN_HOOKS = """\
+# Hook names for plugins of Hermes
+
+The names that a [plugin](plugins.md) can register with `ctx.register_hook`, the event of ours at which the gateway calls
+each, and the answers that count. Callbacks get Hermes's arguments by name, and only those that they declare. The gateway
+awaits `async def` callbacks and runs the others in a thread. Names from `on_stream_start` on are not settled in Hermes:
+callbacks get our event's own fields, and None for the rest.
 """
 ROLES = {"operator": "for operators", "admin": "for admins", "owner": "for owners"}
 AUTHORS = {
@@ -244,6 +251,14 @@ def verb_facts(row: Verb) -> Iterator[str]:
     yield "the answer is not searched for secrets" if row.raw else ""
 
 
+def plugin_hooks() -> Iterator[str]:
+    yield PLUGIN_HOOKS
+    known = ((f"`{row.name}`", ", ".join(f"`{name}`" for name in row.events), row.doc) for row in HERMES_HOOKS.values())
+    yield from table(("Hermes", "our event", "what it is for"), known)
+    yield "## Names that never fire\n\nA plugin may register these; the gateway never calls them:\n"
+    yield from table(("Hermes", "why not"), ((f"`{name}`", why) for name, why in UNSUPPORTED_HOOKS.items()))
+
+
 CONTEXTS = '''\
 """What a handler is given, for type checkers alone: nothing of this is there at run time. `./x reference` writes it.
 
@@ -339,6 +354,7 @@ PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "docs/events.md": events,
     "docs/commands.md": commands,
     "docs/verbs.md": verbs,
+    "docs/plugin-hooks.md": plugin_hooks,
     "gateway/hooks/contexts.pyi": contexts,
     "gateway/schemas/HOOK.schema.json": manifest_schema,
     "gateway/schemas/config.schema.json": settings_schema,
