@@ -27,7 +27,8 @@ SUFFIXES = {".md", ".mdx", ".rst"}
 
 def list_own_pages() -> list[Path]:
     """List the pages that count towards the limits of the documentation."""
-    pages = [ROOT / name for name in ALSO] + sorted((ROOT / "docs").glob("*.md"))
+    docs = ROOT / "docs"
+    pages = [ROOT / name for name in ALSO] + sorted(docs.glob("*.md")) + sorted(docs.glob("recipes/*.md"))
     return [page for page in pages if page.relative_to(ROOT).as_posix() not in NOT_COUNTED]
 
 

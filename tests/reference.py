@@ -38,10 +38,11 @@ ROOT = Path(__file__).parent.parent
 CONFIGURATION = """\
 # Configuration
 
-Settings are in `$HERMES_HOME/hermes-gateway/config.yaml`. Secrets are in `$HERMES_HOME/.env`, which Hermes shares, or in
-the environment. If several places set a value, the first of these counts: the command line, the environment of the
-process, systemd's credentials, `.env`, `config.yaml`, the default. To use a secret in `config.yaml`, write `${VARIABLE}`.
-[Check and change settings](settings.md) shows how to find mistakes and origins, and how to change a value.
+Settings are in `$HERMES_HOME/hermes-gateway/config.yaml`. Secrets are in `$HERMES_HOME/.env`, which Hermes shares, or
+in the environment. If several places set a value, the first of these counts: the command line, the environment of the
+process, systemd's credentials, `.env`, `config.yaml`, the default. To use a secret in `config.yaml`, write
+`${VARIABLE}`. [Check and change settings](settings.md) shows how to find mistakes and origins, and how to change a
+value.
 
 The gateway knows secrets by their value, and removes them from logs (those of hooks too), errors, tables and `--json`:
 each setting of the kind `secret`, each credential, each value in `.env`, and each that a hook or a tool server gets by
@@ -60,9 +61,9 @@ Durations are written as `30s`, `5m`, `24h` or `7d`, sizes as `10MB`.
 EVENTS = """\
 # Events
 
-The events that a hook can receive. A hook lists their names under `events:` to observe, or under `intercepts:` to decide;
-`*` as the last segment of a name matches all the rest. A hook that decides can change the fields marked *writable*, and
-answer with one of the outcomes. [Each event has an example](examples.md).
+The events that a hook can receive. A hook lists their names under `events:` to observe, or under `intercepts:` to
+decide; `*` as the last segment of a name matches all the rest. A hook that decides can change the fields marked
+*writable*, and answer with one of the outcomes. [Each event has an example](examples.md).
 """
 COMMAND_LINE = f"""\
 # Commands
@@ -84,16 +85,16 @@ gateway can connect. A process of a hook or of a tool may ask for a verb only if
 
 Admins and owners see the whole answer. For operators, the gateway removes all words of people, models and tools. For
 all, it removes secrets, unless this page says that the answer is not searched. The [record of
-activity](privacy.md#record-of-activity) has the verbs that this page calls recorded; `stop`, `restart` and `reload` write
-their own records.
+activity](privacy.md#record-of-activity) has the verbs that this page calls recorded; `stop`, `restart` and `reload`
+write their own records.
 """
 PLUGIN_HOOKS = """\
-# Hook names for plugins of Hermes
+# Names for plugins of Hermes
 
-The names that a [plugin](plugins.md) can register with `ctx.register_hook`, the event of ours at which the gateway calls
-each, and the answers that count. Callbacks get Hermes's arguments by name, and only those that they declare. The gateway
-awaits `async def` callbacks and runs the others in a thread. Names from `on_stream_start` on are not settled in Hermes:
-callbacks get our event's own fields, and None for the rest.
+The names that a [plugin](plugins.md) can register with `ctx.register_hook`, the event of ours at which the gateway
+calls each, and the answers that count. Callbacks get Hermes's arguments by name, and only those that they declare.
+The gateway awaits `async def` callbacks and runs the others in a thread. Names from `on_stream_start` on are not
+settled in Hermes: callbacks get our event's own fields, and None for the rest.
 """
 ROLES = {"operator": "for operators", "admin": "for admins", "owner": "for owners"}
 AUTHORS = {

@@ -14,7 +14,7 @@ PAGES: dict[str, str] = FOUND["pages"]
 NO_PAGE: list[str] = FOUND["no_page"]["words"]
 TOP = 300  # words of a page
 MOST_OF_A_PAGE = 6
-MOST_WITHOUT_A_PAGE = 11  # it only falls: whoever gives one a page writes the new number here
+MOST_WITHOUT_A_PAGE = 4  # it only falls: whoever gives one a page writes the new number here
 
 
 def is_near_top(word: str, text: str) -> bool:
