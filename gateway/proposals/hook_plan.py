@@ -31,10 +31,10 @@ class HookPlan:
             )
         self.name = name
         self._home, self._dialects, self._reload = home, dialects, reload
-        self._digest = ""
+        self._digest = b""
 
     def make_digest(self) -> bytes:
-        return hashlib.sha256(self._digest.encode()).digest()
+        return self._digest
 
     async def look(self) -> tuple[LiteralText, ...]:
         return await run_in_thread(self._look)
@@ -47,15 +47,17 @@ class HookPlan:
     def _look(self) -> tuple[LiteralText, ...]:
         with open_workspace(self._home) as work:
             before, found = self._fetch(work)
-            if before and _name_content(found) == _name_content(before):
+            if before and (before.digest, before.packages) == (found.digest, found.packages):
                 raise HookError(f"{self.name} is installed as it is there")
-            self._digest = _name_content(found)
-            return tuple(self._describe(before, found))
+            shown = tuple(self._describe(before, found))
+            self._digest = _make_digest(shown, found)
+            return shown
 
     def _install(self) -> str:
+        """Install it if an owner would be shown the same now: the content, its index, and the installed version."""
         with open_workspace(self._home) as work:
-            _, found = self._fetch(work)
-            if _name_content(found) != self._digest:
+            before, found = self._fetch(work)
+            if _make_digest(tuple(self._describe(before, found)), found) != self._digest:
                 raise HookError(f"{self.name} is another one there now than what was shown; nothing was installed")
             change_installed(self._home, InstalledChange(hooks=[found]), work)
             return found.own_version
@@ -94,5 +96,6 @@ class HookPlan:
         yield LiteralText("Its content:", found.digest)
 
 
-def _name_content(found: FetchedHook | InstalledHook) -> str:
-    return "\n".join((found.digest, *found.packages))
+def _make_digest(shown: tuple[LiteralText, ...], found: FetchedHook) -> bytes:
+    """Return a checksum over what is shown, which names the content, and over its packages with their own checksums."""
+    return hashlib.sha256(repr((shown, found.packages)).encode()).digest()

@@ -10,7 +10,7 @@ import hmac
 import logging
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -54,6 +54,9 @@ MOST_AN_HOUR = 6
 HOUR = 3600.0
 BROKEN_OFF = "it was broken off; look whether it took effect"
 RESTARTED = "the gateway was restarted, which ends a proposal: make it again"
+VANISHED = "its machine does not answer any more, which ends a proposal: make it again"
+UNDER_WAY = ("open", "allowed")
+LOOK_PAUSE = 10.0  # seconds between two looks whether another machine lives that has a proposal
 OPEN_ALREADY = "one of your proposals is open already\nwait for its answer, or withdraw it"
 CALLER_SECONDS = 5.0
 CALLER_ENDED = "The program does not ask any more."
@@ -114,7 +117,7 @@ class Attempt(msgspec.Struct):
 class Proposals(msgspec.Struct, frozen=True):
     """All proposals of this gateway. `list_owners` lists the owners' direct chats on networks.
 
-    `describe_person` returns the name of a person beside the id.
+    `describe_person` returns the name of a person beside the id, `is_alive` whether another gateway's process lives.
     """
 
     engine: Engine
@@ -124,6 +127,7 @@ class Proposals(msgspec.Struct, frozen=True):
     tasks: anyio.abc.TaskGroup
     list_owners: Callable[[], Sequence[Address]]
     describe_person: Callable[[str], str]
+    is_alive: Callable[[str], Awaitable[bool]]
     node: str
     run_id: str
     key: bytes = msgspec.field(default_factory=lambda: secrets.token_bytes(32))  # hides what a digest is made of
@@ -170,16 +174,34 @@ class Proposals(msgspec.Struct, frozen=True):
         return kind == KIND and await self.journal.find(rest.partition(":")[0]) is None
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """End the proposals that an earlier process of this gateway left."""
+        """End the proposals that an earlier process of this gateway left, and those of a machine that vanishes."""
+        news = await self.engine.tail(subject_of())
         for _, left in await self.journal.list():
-            if left.node != self.node or left.run == self.run_id or left.state not in ("open", "allowed"):
-                continue
-            if left.kind == DESK:
+            if left.kind == DESK and left.node == self.node and left.state in UNDER_WAY:
                 self.tasks.start_soon(self._end_call, left)
-            else:
-                await self._end(left, "failed", RESTARTED if left.state == "open" else BROKEN_OFF)
+        others = await self._end_left({})
         task_status.started()
-        await anyio.sleep_forever()
+        while True:
+            await (anyio.sleep(LOOK_PAUSE) if others else anext(news, None))
+            others = await self._end_left(others)
+
+    async def _end_left(self, before: Mapping[str, bool]) -> dict[str, bool]:
+        """End what no process sees to. Return the other processes with proposals: True for one that is silent.
+
+        One that was silent before as well is gone: a single answer may be late.
+        """
+        found = dict[str, bool]()
+        for _, left in await self.journal.list():
+            if left.kind == DESK or left.run == self.run_id or left.state not in UNDER_WAY:
+                continue
+            is_ours = left.node == self.node
+            is_silent = is_ours or not await self.is_alive(left.run)
+            if is_ours or (is_silent and before.get(left.run)):
+                why = RESTARTED if is_ours else VANISHED
+                await self._end(left, "failed", why if left.state == "open" else BROKEN_OFF)
+            else:
+                found[left.run] = is_silent
+        return found
 
     async def _end_call(self, left: Proposal) -> None:
         """End a question of the desk for which no process waits; one that lives asks again, and ends it."""
@@ -195,7 +217,7 @@ class Proposals(msgspec.Struct, frozen=True):
         """
         (seq, last), now = await self.journal.read(by), time.time()
         grace = OPEN_SECONDS if last and last.state == "allowed" else 0.0  # it is under way, and has its end to write
-        if last and last.state in ("open", "allowed") and now < last.until + grace:
+        if last and last.state in UNDER_WAY and now < last.until + grace:
             raise SessionError(OPEN_ALREADY)
         begun = tuple(at for at in (last.begun if last else ()) if now - at < HOUR)
         if len(begun) >= MOST_AN_HOUR:
@@ -279,27 +301,24 @@ class Proposals(msgspec.Struct, frozen=True):
 
     async def _attend(self, attempt: Attempt) -> None:
         """See a proposal through to its end."""
+        reason = ""
         try:
-            while (answered := await self._hear(attempt)) is not None:
+            while not reason and (answered := await self._hear(attempt)) is not None:
                 attempt.kept = answered
                 CALLER.set(Caller(answered.proposal.answered_by, "proposal", "owner"))
                 attempt.answers |= {one.id: "yes" for one in attempt.questions}
                 if entry := await self._try(attempt):
-                    await self._end(
-                        attempt.proposal, "done" if attempt.done else "failed", attempt.done or entry.content
-                    )
-                    return
+                    reason = attempt.done or entry.content or BROKEN_OFF
         except GatewayError as error:
-            await self._give_up(attempt, str(error))
+            reason = attempt.done or str(error)
         except Exception:  # its failure must not end the others
             log.exception("the proposal %s cannot be seen to", attempt.proposal.id)
-            await self._give_up(attempt, BROKEN_OFF)
-
-    async def _give_up(self, attempt: Attempt, reason: str) -> None:
-        try:
-            await self._end(attempt.proposal, "done" if attempt.done else "failed", attempt.done or reason)
-        except EngineError as error:  # what failed may be the journal itself, and the gateway must not end with it
-            log.error("the end of the proposal %s is not written: %s", attempt.proposal.id, error)
+            reason = attempt.done or BROKEN_OFF
+        if reason:
+            try:
+                await self._end(attempt.proposal, "done" if attempt.done else "failed", reason)
+            except EngineError as error:  # what failed may be the journal itself, and the gateway must not end with it
+                log.error("the end of the proposal %s is not written: %s", attempt.proposal.id, error)
 
     async def _hear(self, attempt: Attempt) -> KeptProposal | None:
         """Wait for the answer, and return the proposal if an owner allowed it."""

@@ -143,8 +143,8 @@ class ProposalJournal(msgspec.Struct, frozen=True):
             raise SessionError(f"it is not open any more: {GONE}") from None
 
 
-def subject_of(by: str) -> str:
-    """Return the subject of a person's record."""
+def subject_of(by: str | None = None) -> str:
+    """Return the subject of a person's record, or the pattern of all of them."""
     return subjects.hook_store_subject_of(STORE, by)
 
 

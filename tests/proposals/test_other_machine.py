@@ -1,6 +1,7 @@
 """Two machines: the page of one proposes, the bot of the other asks and hears the answer."""
 
 import json
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,8 @@ from typing import Any
 import pytest
 from anyio import to_thread
 
-from gateway.testing import GatewayProcess
+from gateway.questions.proposals import DESK, Proposal
+from gateway.testing import GatewayProcess, gateway_in
 from gateway.testing.networks.wire import ANN
 from tests.adapters.telegram_wire import TelegramWire
 from tests.engine.nats_servers import run_servers
@@ -50,11 +52,38 @@ async def test_it_is_written_where_its_page_was_and_ends_with_that_process(tmp_p
                 assert ("idle: 3h" in page.home.config.read_text(), bot.home.config.read_text()) == (True, kept)
 
                 shown, before = await propose(page, wire), page.home.config.read_text()
-                await to_thread.run_sync(page.kill)
+                await to_thread.run_sync(page.kill)  # its machine vanishes, and the other one says so
                 await wire.press(shown, "Yes", by=ANN)
+                await until(lambda: "look whether it took effect" in shown.text, "its end", 60)
+                assert bot.call("proposals.list")["proposals"][0]["state"] == "failed"
                 page.process = page.spawn("run")
-                await until(lambda: "look whether it took effect" in shown.text, "the end of the one before", 60)
+                await to_thread.run_sync(page.until, page._is_ready, 60)
                 assert page.home.config.read_text() == before
+
+                shown = await propose(page, wire)
+                await to_thread.run_sync(page.kill)
+                await until(lambda: not shown.buttons and "does not answer any more" in shown.text, "its end", 60)
+
+
+async def test_a_question_of_the_desk_is_its_caller_s_to_end(tmp_path: Path) -> None:
+    async with gateway_in(tmp_path / "home", {"user": "", "text": "Hello."}) as live:
+        proposals, now = live.gateway.groups.turns.proposals, time.time()
+        asked = Proposal(
+            id="q",
+            kind=DESK,
+            name="Bash",
+            by="desk:claude:q",
+            place="/home/ann",
+            node="another",
+            run="12-345",
+            at=now,
+            until=now + 600,
+            mark="m",
+        )
+        await proposals.journal.write(asked, 0)
+        for _ in range(3):
+            assert await proposals._end_left({"12-345": True}) == {}
+        assert (await proposals.journal.read(asked.by))[1] == asked
 
 
 async def propose(page: GatewayProcess, wire: TelegramWire) -> Any:

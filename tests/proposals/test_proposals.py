@@ -15,6 +15,8 @@ from anyio import to_thread
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN, BEN, GROUP
 from tests.adapters.telegram_wire import TOKEN, TelegramWire
+from tests.cli.test_index import Publisher
+from tests.installer.archives import HANDLER, MANIFEST
 from tests.spine import until
 from tests.web.chats import ChatVisitor
 from tests.web.logged_in import Browser, log_in
@@ -23,6 +25,9 @@ from tests.web.visits import Visit, send
 pytestmark = pytest.mark.process
 
 SECRET = "sk-canary-7719-0123456789-wxyz"
+RUN = {"user": "run it", "answers": [{"tool_calls": [{"name": "shell", "args": {"command": "ls"}}]}, {"text": "Ran."}]}
+OTHER = "def handle(event_type, context):\n    print(event_type)\n"
+SHOWN = "another one there now than what was shown"
 WATCHES = """
 import json, os
 def handle(event_type, context):
@@ -103,7 +108,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
         with GatewayProcess(tmp_path / "home") as gateway:
             gateway.environ |= {name: value for name, value in wire.environ.items() if "TOKEN" not in name}
             access = f"access: {{owners: {{telegram: ['{ANN}']}}, admins: {{telegram: ['{BEN}']}}}}\n"
-            gateway.script({"user": "", "text": "Hello."}, settings=access)
+            gateway.script(RUN, {"user": "", "text": "Hello."}, settings=access)
             gateway.home.env.write_text(f"TELEGRAM_BOT_TOKEN={TOKEN}\n")
             gateway.home.env.chmod(0o600)
             hook = gateway.add_hook("watches", {"HOOK.yaml": "intercepts: [tool:before]\n", "handler.py": WATCHES})
@@ -189,6 +194,26 @@ async def test_the_button_of_one_that_was_withdrawn_answers_no_later_one(house: 
     await until(lambda: any(one.text.startswith("Hello") for one in house.wire.shown), "the answer", 20)
     now = await house.listed()
     assert ((now["id"], now["state"]), "shell: allow" in house.config) == ((made["id"], "open"), False)
+
+
+@pytest.mark.row("T11")
+async def test_the_bot_s_own_words_answer_nothing_wherever_a_login_has_it_write_them(house: House) -> None:
+    """`chat.send` has the bot write a text, also one that would be an answer if a person had written it."""
+    chat, before = ChatVisitor(house.browser.url, house.browser.token), house.config
+    await to_thread.run_sync(chat.write, "run it")
+    await to_thread.run_sync(chat.see, "May I run shell?")
+    await house.propose("settings", **{"tools.shell": "allow"})
+    await house.question()
+    marks = [one["id"] for one in house.gateway.call("approvals.list")["approvals"]]
+    assert len(marks) == 2
+    for to in ("web:owner", "terminal:main", "internal:main", f"telegram:{ANN}", f"telegram:{BEN}"):
+        for text in ("yes", "/approve", "/approve always", *(f"/approve #{mark}" for mark in marks)):
+            sent = await house.do("chat.send", to=to, text=text)
+            assert sent.status in (200, 409), sent
+    await house.wire.write("hello", by=ANN)
+    await until(lambda: any(one.text.startswith("Hello") for one in house.wire.shown), "the answer", 20)
+    assert [one["id"] for one in house.gateway.call("approvals.list")["approvals"]] == marks
+    assert ((await house.listed())["state"], house.config) == ("open", before)
 
 
 @pytest.mark.row("T11")
@@ -337,6 +362,34 @@ async def test_a_hook_of_an_index_is_installed_with_the_rights_that_were_shown(h
     await house.wire.press(await house.question(), "Yes", by=ANN)
     await house.ended("done")
     await house.wait(lambda: house.gateway.call("hooks.info", {"name": "activity-log"})["origin"] == "installed")
+
+
+@pytest.mark.row("T23")
+async def test_an_index_that_changes_under_a_proposal_installs_nothing(house: House, tmp_path: Path) -> None:
+    """Another version, other files under the listed digest, or another version installed meanwhile."""
+    publisher, cli = Publisher(tmp_path / "offered", house.gateway), house.gateway.cli
+    publisher.publish()
+    cli("hooks", "index", "add", str(publisher.file), "--key", publisher.signer.line)
+
+    def publish_next() -> None:
+        publisher.publish(more={"HOOK.yaml": MANIFEST.replace("1.0.0", "1.0.1"), "handler.py": OTHER})
+
+    def change_files() -> None:
+        (publisher.folder / "greet" / "handler.py").write_text(HANDLER)
+
+    def install_it() -> None:
+        publish_next()
+        assert cli("hooks", "install", "greet", "--yes").returncode == 0
+
+    for change, why in ((publish_next, SHOWN), (change_files, "is not the one that"), (install_it, SHOWN)):
+        made = await house.propose("hook", "greet")
+        await to_thread.run_sync(change)
+        lock = house.gateway.home.hooks_lock
+        before = lock.exists() and lock.read_bytes()
+        await to_thread.run_sync(cli, "approvals", "yes", await to_thread.run_sync(lambda: house.mark))
+        assert why in (await house.ended("failed"))["result"], made
+        assert (lock.exists() and lock.read_bytes()) == before
+        await to_thread.run_sync(publish_next)
 
 
 async def test_a_person_is_forgotten_after_an_owner_s_yes(house: House) -> None:

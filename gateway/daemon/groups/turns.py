@@ -146,7 +146,7 @@ def build_proposals(base: Base, presence: NodePresence, context: DispatcherConte
 
     name = presence.nodes.name
     parts = (base.engine, base.registry, context.outbox, context.activity, base.tasks)
-    return Proposals(*parts, list_owners, describe_person, name, base.run_id)
+    return Proposals(*parts, list_owners, describe_person, presence.event_relay.is_running, name, base.run_id)
 
 
 async def is_settled(dispatcher: Dispatcher, proposals: Proposals, reply: Reply) -> bool:
