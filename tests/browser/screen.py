@@ -34,15 +34,15 @@ Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 SERIOUS = ("serious", "critical")
 REACHABLE = "a[href], button, input, select, textarea, summary, [tabindex='0']"
-# What somebody can act on: each by what it is called.
+# What somebody can act on: each by what it is called, without numbers, since times count on.
 NAMES = f"""() => [...document.querySelectorAll("{REACHABLE}")]
     .filter(one => !one.disabled && one.checkVisibility({{ visibilityProperty: true }}))
-    .map(one => one.ariaLabel || one.textContent || one.tagName)"""
+    .map(one => (one.ariaLabel || one.textContent || one.tagName).replace(/\\d+/g, "0"))"""
 # What has the keyboard, by the same name ("": nothing of the page), and whether one can see that.
 FOCUSED = """() => {
     const one = document.activeElement, style = getComputedStyle(one)
     const name = one === document.body ? "" : one.ariaLabel || one.textContent || one.tagName
-    return [name, style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0]
+    return [name.replace(/\\d+/g, "0"), style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0]
 }"""
 # Puts the keyboard before everything, wherever it was.
 TO_BEGIN = """() => {
@@ -111,7 +111,17 @@ class Screen:
         return [str(one) for one in self.page.evaluate(SIDEWAYS)]
 
     def tab_through(self) -> list[tuple[str, bool]]:
-        """Press Tab until the browser's end of the page: what had the keyboard each time, and could one see that?"""
+        """Press Tab until the browser's end of the page: what had the keyboard each time, and could one see that?
+
+        A room that changed meanwhile is gone through once more: it lives, and a slow machine sees more of that.
+        """
+        while True:
+            there = self.list_reachable()
+            stops = self._press_tab()
+            if there == self.list_reachable():
+                return stops
+
+    def _press_tab(self) -> list[tuple[str, bool]]:
         self.page.evaluate(TO_BEGIN)
         stops: list[tuple[str, bool]] = []
         while True:
