@@ -12,7 +12,7 @@ import yaml
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.backup.shared_journal import JournalServers, find_servers, load_shared_journal
 from gateway.chats.rules import KEPT_ORIGIN
-from gateway.cli.config_change import change_setting, undo_setting
+from gateway.cli.config_change import change_setting, find_running_origins, open_configuration, undo_setting
 from gateway.cli.output import (
     add_json_option,
     apply_style,
@@ -68,6 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_json_option(unset)
     undo = verbs.add_parser("undo", help="take the last `set` or `unset` back, unless its files have changed since")
     add_json_option(undo)
+    verbs.add_parser("edit", help="open the file in your editor ($VISUAL or $EDITOR), and check it then")
     verbs.add_parser("schema", help="print the JSON schema of the file, for editors")
 
 
@@ -83,12 +84,23 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
             change_setting(home, args.key, getattr(args, "value", None), as_json=args.json)
         case "undo":
             undo_setting(home, as_json=args.json)
+        case "edit":
+            return change_file(home)
         case "path":
             show_paths(home, as_json=args.json)
         case _:
             schema = find_schema(load_settings_schema(), home, get_process_environment())
             print(json.dumps(build_settings_schema(schema), indent=2, ensure_ascii=False))
     return None
+
+
+def change_file(home: Home) -> int:
+    """Open the file in the person's editor, and print all that is wrong with it then."""
+    open_configuration(home)
+    is_wrong = check_configuration(home, as_json=False)
+    if not is_wrong and find_running_origins(home):
+        print_note("to use it now: hermes-gateway reload")
+    return is_wrong
 
 
 def check_configuration(home: Home, *, as_json: bool) -> int:

@@ -1,5 +1,7 @@
-"""`hermes-gateway config set`, `config unset` and `config undo`: one setting changes, in the file where it is set."""
+"""`hermes-gateway config set`, `unset`, `undo` and `edit`: the file of the configuration changes."""
 
+import shlex
+import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 
@@ -8,8 +10,9 @@ from gateway.cli.output import print_note, print_text, show_json
 from gateway.config.change_writer import undo_change, write_change
 from gateway.config.changes import SettingChange, prepare_settings, refuse_override, split_key
 from gateway.config.home import Home, get_process_environment
+from gateway.config.permissions import prepare_home
 from gateway.control.client import call_gateway
-from gateway.errors import GatewayError
+from gateway.errors import ConfigError, GatewayError
 from gateway.logs.text import to_one_line
 
 
@@ -48,3 +51,15 @@ def undo_setting(home: Home, *, as_json: bool) -> None:
         show_json({"files": [str(path) for path in files]})
     else:
         print_text("\n".join(f"{path} is again as it was before the last change" for path in files))
+
+
+def open_configuration(home: Home) -> None:
+    """Open config.yaml in the person's editor, and wait until they leave it; raises ConfigError if it does not run."""
+    environ = get_process_environment()
+    editor = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
+    prepare_home(home)
+    try:
+        subprocess.run([*shlex.split(editor), str(home.config)], check=True)
+    except (OSError, ValueError, subprocess.CalledProcessError) as error:
+        why = f"{to_one_line(editor, 60)} does not run, or has failed: {to_one_line(str(error), 200)}"
+        raise ConfigError(f"{why}\nname your editor: EDITOR=nano hermes-gateway config edit") from None

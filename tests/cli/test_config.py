@@ -245,3 +245,17 @@ def test_set_refuses_what_the_running_gateway_has_from_its_own_environment(tmp_p
         assert told.returncode == 78
         assert "`logs.keep` is set by the variable GATEWAY_LOGS_KEEP of the running gateway" in told.stderr
         assert "hermes-gateway reload" in config(gateway.home.root, "set", "sessions.idle", "2h").stderr
+
+
+def test_edit_opens_the_file_in_the_person_s_editor_and_checks_it_then(tmp_path: Path) -> None:
+    file, editor = tmp_path / "hermes-gateway/config.yaml", tmp_path / "an editor"
+    editor.write_text('#!/bin/sh\necho "$1 {level: debug}" >>"$2"\n')
+    editor.chmod(0o700)
+    done = config(tmp_path, "edit", EDITOR=f"'{editor}' logs:")
+    assert (done.returncode, done.stdout) == (0, f"{file} is right\n"), done.stderr
+    assert file.read_text() == "logs: {level: debug}\n"
+    wrong = config(tmp_path, "edit", VISUAL=f"'{editor}' logz:", EDITOR="false")
+    assert (wrong.returncode, "config.yaml:2:1: error: `logz` is not known" in wrong.stdout) == (78, True), wrong
+    for words in ("no-such-editor", "false", "'"):
+        left = config(tmp_path, "edit", EDITOR=words)
+        assert (left.returncode, "EDITOR=nano hermes-gateway config edit" in left.stderr) == (78, True), left

@@ -115,7 +115,7 @@ uninstall | hooks dev | sessions rebuild | migrate | backup create | backup veri
 jobs add | jobs import | jobs pause | jobs resume | jobs run | jobs remove
 cron add | cron import | cron pause | cron resume | cron run | cron remove
 connect | disconnect
-config check | config path | config schema | config set | config unset | config undo | hooks forget
+config check | config path | config schema | config set | config unset | config undo | config edit | hooks forget
 """
 
 
