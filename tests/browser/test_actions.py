@@ -383,7 +383,7 @@ def test_a_setting_is_proposed_and_waits_for_an_owner_elsewhere(
 ) -> None:
     before = gateway.home.config.read_text()
     with open_screen() as screen:
-        screen.enter("settings", "In force")
+        screen.enter("settings", "In effect")
         screen.room.get_by_label("with the defaults").check()
         button(screen, "Change logs.level").click()
         dialog = screen.page.get_by_role("dialog")

@@ -94,7 +94,7 @@ function axis(end, height) {
     at.setHours(hour, 0, 0, 0)
     if (at > now) at.setDate(at.getDate() - 1)
     return [hour, 1 - (end - at / 1000) / day, at]
-  }).filter(([, x]) => x > 0.02 && x < 0.9)
+  }).filter(([, x]) => x > 0.02 && x < 0.82)  // behind that stands `now`
   return [
     ...marks.filter(([hour]) => !hour).map(([, x]) => svg('line', { class: 'midnight', x1: percent(x), x2: percent(x), y1: 0, y2: height })),
     ...marks.map(([hour, x, at]) => text(percent(x), height + 15, x < 0.06 ? 'start' : 'middle', hourOf(at), `t${hour}`)),

@@ -172,6 +172,13 @@ export const setProgram = name => { program = name }
 
 export const command = words => literal(`${program} ${plain(words)}`)
 
+// A text of the gateway: what it says, and its lines to type. What leads to such a line is left out: it stands by itself.
+export function spell(text) {
+  const [told, ...lines] = text.split(/(?=hermes-gateway [a-z])/)
+  const said = told.replace(/(?:[;,:]?\s*(?:read it, )?(?:then )?run)?[;:,]?\s*$/, '')
+  return [said, lines.map(line => command(line.replace('hermes-gateway ', '').trim()))]
+}
+
 // A text that is typed or run, exactly as it is.
 export function literal(text) {
   const line = plain(text)

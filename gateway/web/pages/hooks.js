@@ -4,7 +4,7 @@
 import { actionForm, actions } from './acting.js'
 import { ask, may } from './asking.js'
 import { plot, spark, sumOf } from './curves.js'
-import { ago, bytes, column, columns, command, counted, el, facts, fieldOf, fold, head, lasting, moment, named, number, pad, pagesFrom, panel, placeFrom, plain, roomOf, rowsOf, seconds, sieve, stack, stateOf, table } from './dom.js'
+import { ago, bytes, column, columns, command, counted, el, facts, fieldOf, fold, head, lasting, moment, named, number, pad, pagesFrom, panel, placeFrom, plain, roomOf, rowsOf, seconds, sieve, spell, stack, stateOf, table } from './dom.js'
 import { readDay } from './figures.js'
 import { proposal } from './proposals.js'
 import { icon, mark } from './signs.js'
@@ -96,7 +96,8 @@ const ADDED = {
 function drawHooks(hooks, day, empty) {
   const heads = [column('Hook'), column('Can', 'off-phone'), number('Last 24 h'), number('Calls', 'off-phone'), number('Failed', 'off-phone'), number('p95', 'off-phone'), column('From', 'off-phone broad')]
   return table(heads, hooks.map(hook => {
-    const why = hook.state === 'loaded' || hook.state === 'registered' ? '' : hook.reason ? `${hook.state}: ${hook.reason}` : hook.state
+    const isOwn = ['loaded', 'registered'].includes(hook.state)
+    const why = isOwn ? '' : hook.reason ? spell(hook.state === 'tripped' ? hook.reason : `${hook.state}: ${hook.reason}`)[0] : hook.state
     const [calls, fails] = day?.of(hook.name) ?? [[], []]
     return [
       named(mark(lightOf(hook)), hook.label, why.length > LONGEST ? `${why.slice(0, LONGEST)}…` : why || hook.description || '', roomOf('hooks', hook.name)),
@@ -129,8 +130,9 @@ function drawTrouble(hook) {
   const kind = lightOf(hook)
   if (!['bad', 'warn'].includes(kind) || !(hook.reason || hook.failures)) return []
   const since = hook.failures ? `${hook.failures} of ${counted(hook.calls, 'call')} failed.` : ''
+  const [why, lines] = spell(hook.reason ? (hook.state === 'tripped' ? `It ${hook.reason}` : `It is ${hook.state}: ${hook.reason}`) : '')
   return [el('section', { className: `banner ${kind === 'warn' ? 'warn' : ''}`.trim() }, mark(kind),
-    el('div', el('p', el('b', hook.reason ? `${hook.label} is ${hook.state}: ${hook.reason}` : since)), ...(hook.reason && since ? [el('p', since)] : [])))]
+    el('div', el('p', el('b', why || since)), ...(why && since ? [el('p', since)] : []), ...lines))]
 }
 
 function drawCurve(hook, day) {

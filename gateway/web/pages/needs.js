@@ -4,7 +4,7 @@
 
 import { actionForm, actions, saidAt } from './acting.js'
 import { ask, may } from './asking.js'
-import { ago, command, el, fieldOf, fold, lasting, literal, roomOf } from './dom.js'
+import { ago, el, fieldOf, fold, lasting, literal, roomOf, spell } from './dom.js'
 import { resume, runNow } from './jobs.js'
 import { icon, mark } from './signs.js'
 
@@ -76,14 +76,12 @@ export function drawAsking(one) {
 
 // A fault in the words of `status`: its place first; what helps is a line to type.
 function drawFault(text) {
-  const [told, ...lines] = text.split(/(?=hermes-gateway [a-z])/)
+  const [told, lines] = spell(text)
   const [place, ...rest] = told.split(': ')
   const [, kind, name] = /^(hook|job) (\S+) /.exec(place) ?? []
-  const why = withoutEnd(rest.join(': '))
   const acts = kind ? [el('a.btn', { href: roomOf(`${kind}s`, name) }, 'See why')] : []
   if (kind === 'job') acts.push(actions(`fault ${name}`, [place.endsWith(' is paused') ? resume(name) : runNow(name)]))
-  return need(mark('warn'), rest.length ? place.replace(/^(hook|job) /, '') : withoutEnd(told), kind === 'job' ? 'job' : '', [...(why ? [el('p', why)] : []), ...lines.map(line => command(line.replace('hermes-gateway ', '').trim()))], acts.length > 1 ? [el('div.row', ...acts)] : acts, { 'data-key': `fault ${text}` })
+  const sign = kind && / (is tripped|is broken|failed)$/.test(place) ? 'bad' : 'warn'
+  const title = place.replace(/^(hook|job) /, '').replace(/ is tripped$/, ' is failing')
+  return need(mark(sign), title, kind === 'job' ? 'job' : '', [...(rest.length ? [el('p', rest.join(': '))] : []), ...lines], acts.length > 1 ? [el('div.row', ...acts)] : acts, { 'data-key': `fault ${text}` })
 }
-
-// What leads to the line to type is left out: that line stands by itself.
-const withoutEnd = text => text.replace(/(?:[;,:]?\s*(?:read it, )?(?:then )?run)?[;:,]?\s*$/, '')

@@ -26,7 +26,7 @@ export async function show() {
     ...(differences.length ? [drawChanged(differences)] : []),
     ...(findings.length ? [panel(['Found', el('small', 'as hermes-gateway config check says it')], table([column('Kind'), column('Where', 'soft'), column('What', 'full')], wrong, ''))] : []),
     ...drawProposals(proposals),
-    panel(['In force', el('label.far', box, ' with the defaults')], el('div', { id: 'in-force' }, draw())),
+    panel(['In effect', el('label.far', box, ' with the defaults')], el('div', { id: 'in-force' }, draw())),
     panel('At the terminal', pad(command('config check'), command('config show NAME --origin'))))
 }
 
