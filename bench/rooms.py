@@ -18,18 +18,8 @@ from bench.options import parse_options
 from gateway.testing import GatewayProcess
 
 ROOMS = (
-    *(
-        "overview",
-        "inbox",
-        "hooks",
-        "conversations",
-        "conversations/%3Fq%3Dlana",
-        "people",
-        "networks",
-        "events",
-        "usage",
-    ),
-    *("logs", "configuration", "activity"),
+    *("overview", "chat", "conversations", "conversations/%3Fq%3Dlana", "hooks", "undelivered", "jobs", "people"),
+    *("settings", "networks", "costs", "live", "logs", "deeds"),
 )
 REST_SECONDS = 1.0
 PATIENCE = 60_000
