@@ -1,7 +1,6 @@
 """Answers about proposals. A person on the page proposes; the gateway does what an owner allows elsewhere."""
 
 import hashlib
-from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -65,7 +64,7 @@ async def proposals_make(
         [loaded] = await run_in_thread(load_modules, HOOK_PLAN)
         plan: Plan = loaded.HookPlan(base.home, params.name, DIALECTS, hooks.folder_hooks.reload)
     elif params.kind == "person":
-        plan = make_person_plan(base, storage, people, params.name)
+        plan = PersonPlan(base, storage, people, params.name)
     else:
         schema, values = load_settings_schema(), collect_settings(params.kind, params.name, params.values)
         make = partial(SettingsPlan, schema, base.home, base.current.configuration, params.kind, values)
@@ -89,36 +88,24 @@ class PersonPlan:
 
     kind = "person"
 
-    def __init__(
-        self, person: str, shown: str, count: Callable[[], Awaitable[str]], forget: Callable[[], Awaitable[object]]
-    ) -> None:
-        self.name, self._shown = person, shown
-        self._count, self._forget = count, forget
+    def __init__(self, base: Base, storage: Storage, people: People, name: str) -> None:
+        self._parts = base, storage, people
+        self._person = PersonParams(str(parse_person(name)))
+        self.name = self._person.person
 
     def make_digest(self) -> bytes:
         return hashlib.sha256(self.name.encode()).digest()
 
     async def look(self) -> tuple[LiteralText, ...]:
-        return (
-            LiteralText("Forget a person, for good:", self._shown),
-            LiteralText("Kept of them:", await self._count()),
-        )
+        found = await people_show(*self._parts, self._person)
+        role = f"{found['role']}; " if found["role"] else ""
+        kept = f"{len(found['conversations'])} conversations, {found['files']} files, {found['notes']} notes"
+        shown = self._parts[2].names.people.describe(self.name)
+        return LiteralText("Forget a person, for good:", shown), LiteralText("Kept of them:", f"{role}{kept}")
 
     async def apply(self) -> str:
-        await self._forget()
+        await people_forget(*self._parts, self._person)
         return "what was kept of them is removed"
-
-
-def make_person_plan(base: Base, storage: Storage, people: People, name: str) -> PersonPlan:
-    person = PersonParams(str(parse_person(name)))
-
-    async def count() -> str:
-        found = await people_show(base, storage, people, person)
-        role = f"{found['role']}; " if found["role"] else ""
-        return f"{role}{len(found['conversations'])} conversations, {found['files']} files, {found['notes']} notes"
-
-    shown = people.names.people.describe(person.person)
-    return PersonPlan(person.person, shown, count, partial(people_forget, base, storage, people, person))
 
 
 def show(proposal: Proposal) -> dict[str, Any]:
