@@ -58,7 +58,7 @@ class Job(msgspec.Struct, frozen=True):
     `ahead`: by how many seconds the wall clock was ahead then; None: it goes by the wall clock. `asked` is a moment
     of `jobs run`. `paused` is the reason. `last` is the last moment that has ended, without its answer. `named` is the
     name by which the chat of `address` was found. `runs` are the times at which it began within an hour, by the steady
-    clock.
+    clock. `reached` is when it was made, or how far it had come when the clock was set back; before it, none is missed.
 
     A `command` runs in the place of a text; `allowed` is the digest of the one that a person has allowed. A crash that
     cuts off a `repeatable` one has it run again. The URL `ping` is called when a moment went well.
@@ -96,6 +96,7 @@ class Job(msgspec.Struct, frozen=True):
     ping: str = ""
     named: str = ""
     runs: tuple[float, ...] = ()
+    reached: float = 0.0
 
     @property
     def is_over(self) -> bool:

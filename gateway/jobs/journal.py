@@ -92,6 +92,7 @@ class JobJournal:
         if before and not replace and not before.job.is_over:
             raise AgentError(f"there is a job {job.name!r} already; remove it first, or replace it with --replace")
         own = [one async for one in self.read_all() if one.job.maker == job.maker and not one.job.is_over]
+        job = msgspec.structs.replace(job, reached=job.since - self._engine.clock.calculate_difference())
         most = self.limits().each_person
         if len(own) >= most + bool(before and not before.job.is_over):
             raise AgentError(f"{job.maker} has {most} jobs already (`jobs.each_person`); remove some first")

@@ -128,7 +128,7 @@ class JobRunner:
         key, due = key_of(job), job.find_next()
         if due is None:
             self._timer.drop(key)
-        elif job.asked or has_late_clock(job, self._clocks.wall()):
+        elif job.asked or job.since != find_since(job, self._clocks):
             self._timer.put(key, 0.0)
         else:
             self._timer.put(key, due - (job.ahead or 0.0), is_steady=job.ahead is not None)
@@ -152,9 +152,10 @@ class JobRunner:
                 return
 
     async def _begin_found(self, found: StoredJob) -> Job:
-        job, wall = found.job, self._clocks.wall()
-        if has_late_clock(job, wall):
-            job = replace(job, since=wall)
+        job, since = found.job, find_since(found.job, self._clocks)
+        if job.since != since:
+            reached = max(job.reached, min(job.since, self._clocks.read_steady()))
+            job = replace(job, since=since, reached=reached)
             await self._jobs.change(StoredJob(found.seq, job))
         elif due := job.find_due(self._clocks.read_due(), self._clocks.read_steady()):
             return await self._take(found, due)
@@ -269,9 +270,14 @@ def send_event(ports: JobPorts, state: str, job: Job, moment: Moment) -> None:
     ports.emit(f"job:{EVENTS.get(state, state)}", **facts, reason=moment.reason)
 
 
-def has_late_clock(job: Job, now: float) -> bool:
-    """Tell whether the clock has been set back by far since the last moment of a job that repeats."""
-    return not job.at and job.since > now + LONGEST_JUMP
+def find_since(job: Job, clocks: Clocks) -> float:
+    """Return the time after which moments count: now if the clock was set back by far; as before if it is right."""
+    wall = clocks.wall()
+    if job.at:
+        return job.since
+    if job.since > wall + LONGEST_JUMP:
+        return wall
+    return job.reached if job.since < job.reached <= clocks.read_due() else job.since
 
 
 async def find_message(engine: Engine, job: Job, due: float, row: int) -> int:

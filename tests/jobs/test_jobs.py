@@ -13,6 +13,7 @@ import pytest
 
 from gateway.agent.toolbox.chat import make_chat_tools
 from gateway.engine.interface import NewRecord
+from gateway.engine.journal_clock import Clock
 from gateway.errors import AgentError
 from gateway.jobs.job import (
     LONGEST_LINE,
@@ -372,6 +373,32 @@ async def test_a_clock_that_was_quite_wrong_does_not_silence_a_job(house: House)
                 await house.settle()
         tasks.cancel_scope.cancel()
     assert [row for row in await house.rows(job) if row[1] == "ran"] == [(1.5, "ran", ""), (year, "ran", "")]
+
+
+@pytest.mark.parametrize("is_made_late", [False, True])
+async def test_no_moment_is_missed_before_a_job_was_made(is_made_late: bool) -> None:
+    """The clock is set back by 30 days, and then it is right again; `is_made_late`: the job is made in between."""
+    month, wall = 30 * 24, [NOON]
+    async with (
+        MemoryEngine(Clock(lambda: wall[0], time.monotonic, lambda: 0.0, 1)) as engine,
+        anyio.create_task_group() as tasks,
+    ):
+        house = House(engine)
+        runner = house.runner()
+        await tasks.start(runner.run)
+        if is_made_late:
+            house.now = wall[0] = NOON + 600 - month * 3600
+        job = await house.add(when="0 * * * *")
+        house.now = NOON + 600 - month * 3600
+        await runner.look()
+        for at, hour in enumerate((1 - month, 4)):
+            house.now = NOON + hour * 3600
+            await runner.look()
+            await until(lambda count=at: len(house.came) > count)
+            await house.end(at=at)
+            await house.settle()
+        tasks.cancel_scope.cancel()
+        assert await house.rows(job) == [(1 - month, "ran", ""), (1, "missed", "the next one ran"), (4, "ran", "")]
 
 
 async def test_a_jump_forward_makes_nothing_due_until_it_is_confirmed(house: House) -> None:

@@ -40,27 +40,32 @@ def judge_job(job: Job, made: Job, rows: Sequence[Moment], answers: int, now: fl
         yield f"without an end: {what}: {states['running']} moments"
     if answers != states["ran"]:
         yield f"{'doubled' if answers > states['ran'] else 'lost'}: {what}: {states['ran']} ran, {answers} answers"
+    for one in [one for one in rows if one.state == "missed" and one.due <= made.reached]:
+        yield f"missed before it was made: {what}: {one.count} moments from {one.due} to {one.until}"
     for due in list_lost(job, made, rows, now):
         yield f"lost: {what} was due at {due}"
 
 
 def list_lost(job: Job, made: Job, rows: Sequence[Moment], now: float) -> list[float]:
-    """List the moments that no row has; those of an interval follow from the one before, so its gaps tell."""
+    """List the moments that no row has; those of an interval follow from the one before, so its gaps tell.
+
+    A job that is made while the clock is behind counts from the time at which it is right again.
+    """
     if job.paused:
         return []
     spans = sorted((one.due, one.until or one.due) for one in rows)
     if job.at:
         is_due = WORLD.wall() - SLACK > job.at if job.ahead is None else job.at - job.ahead < now - SLACK
         return [] if spans or not is_due else [job.at]
-    timetable = read_timetable(job.when, job.zone)
+    timetable, begun = read_timetable(job.when, job.zone), max(made.since, made.reached)
     if isinstance(timetable, Interval):
-        lost, reached = [], made.since
+        lost, reached = [], begun
         for first, last in [*spans, (now - SLACK, now)]:
             lost += [reached] if first - reached > timetable.seconds + 1 else []
             reached = max(reached, last)
         return lost
     expected = []
-    for due in timetable.times_after(made.since):
+    for due in timetable.times_after(begun):
         if due > now - SLACK:
             break
         expected.append(due)

@@ -193,8 +193,9 @@ class Stage:
             number = len(self.made)
             job = self._make_job(number, jobs)
             await jobs.add(job)
+            stored = await jobs.read(f"{job.maker}/{job.name}")
+            self.made.append(stored.job if stored else job)
             self.unmade.pop(0)
-            self.made.append(job)
             self.outcome.counts["jobs"] += 1
 
     def _make_job(self, number: int, jobs: JobJournal) -> Job:
