@@ -26,11 +26,15 @@ RAW_ARGS = "__raw__"  # the argument that holds a model's text which was no JSON
 
 
 class ScheduledWork(NamedTuple):
-    """The work of a job: a text for the agent, or a command, which a person has allowed if `is_allowed`."""
+    """The work of a job: a text for the agent, or a command, which a person has allowed if `is_allowed`.
+
+    The answer goes `to` a chat; "": to the conversation.
+    """
 
     text: str
     command: str = ""
     is_allowed: bool = False
+    to: str = ""
 
 
 class ChatPort(Protocol):
@@ -212,6 +216,9 @@ def tool_from(
     schema = msgspec.json.schema(struct)
     schema = {**schema["$defs"].pop(name), **({"$defs": schema["$defs"]} if schema["$defs"] else {})}
     schema.pop("title", None)
+    for parameter in schema.get("properties", {}).values():
+        if parameter.get("default") == "":  # a parameter that is not required need not say so
+            del parameter["default"]
     return Tool(name, inspect.getdoc(function) or "", schema, call, repeatable, asks, subject, accept, changes=changes)
 
 

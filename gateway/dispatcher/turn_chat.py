@@ -12,6 +12,7 @@ from gateway.dispatcher.message_events import build_turn_fields
 from gateway.errors import AdapterError, AgentError
 from gateway.jobs.job import BY_HAND, IN_CHAT, Job, describe_end, describe_job, describe_moment, digest_of, parse_time
 from gateway.jobs.journal import JobJournal
+from gateway.jobs.messages import OWN_SESSION
 from gateway.jobs.programs import check_command
 from gateway.lanes.turn import LaneTurn
 from gateway.messages.authors import can_send, find_hook
@@ -43,11 +44,7 @@ class TurnChat(msgspec.Struct, eq=False):
         Raises:
             AgentError: the chat was not found, or the author of the turn may not send to other chats.
         """
-        author = self.message.author
-        if to and not can_send(author, self.context.agents.find_limits(find_hook(author)).uses):
-            helps = "; `uses: [send]` in its HOOK.yaml allows it" if find_hook(author) else ""
-            raise AgentError(f"this turn was begun by `{author}` and sends nothing to other chats{helps}")
-        address = self._find_place(to) if to else self.message.address
+        address = self._find_target(to) if to else self.message.address
         await self.turn.say(Reply(f"{self.turn.turn_id}:say:{key}", address, text, role=self.role))
         return "It is being sent."
 
@@ -86,8 +83,10 @@ class TurnChat(msgspec.Struct, eq=False):
     async def schedule(self, work: ScheduledWork, when: str, key: str) -> str:
         """Make a job of this conversation in the name of the turn's author; the same `key` makes a single job.
 
+        A job that answers elsewhere runs in a session of its own.
+
         Raises:
-            AgentError: the time is none, the author has too many jobs, or may not run commands.
+            AgentError: the time is none, the author has too many jobs, or may not run commands or send elsewhere.
             AccessError: a hook did not allow the command.
         """
         if work.command:
@@ -97,9 +96,11 @@ class TurnChat(msgspec.Struct, eq=False):
         at, ahead = parse_time(when, zone, now, clock.calculate_difference)
         whole, here = subjects.token_of(f"{turn.turn_id}/{key}"), said.address
         number = whole[:6]  # its name, which is the maker's own; histories of all makers lie side by side
-        job = Job(whole, number, said.payer, when, work.text, here, here, turn.session.key, said.user_id, now)
+        place = self._find_target(work.to) if work.to else here
+        session = turn.session.key if place == here else OWN_SESSION.format(whole)
+        job = Job(whole, number, said.payer, when, work.text, place, here, session, said.user_id, now)
         job = replace(job, role=said.role or self.role, is_internal=said.kind == "internal", person=said.person)
-        job = replace(job, zone=zone, at=at, ahead=ahead)
+        job = replace(job, zone=zone, at=at, ahead=ahead, named=find_name(work.to, place))
         job = replace(job, command=work.command, allowed=digest_of(work.command) if work.is_allowed else "")
         await jobs.add(job)
         due = describe_moment(job.find_next() or at, zone)
@@ -146,6 +147,14 @@ class TurnChat(msgspec.Struct, eq=False):
         fields = build_turn_fields(self.turn, self.message, role, agent.name)
         await check_command(command, self.context.registry.scope(fields, answers={}))
 
+    def _find_target(self, to: str) -> Address:
+        """Return another chat, to which the turn sends. Raises AgentError if its author may not send to other chats."""
+        author = self.message.author
+        if not can_send(author, self.context.agents.find_limits(find_hook(author)).uses):
+            helps = "; `uses: [send]` in its HOOK.yaml allows it" if find_hook(author) else ""
+            raise AgentError(f"this turn was begun by `{author}` and sends nothing to other chats{helps}")
+        return self._find_place(to)
+
     def _find_place(self, to: str) -> Address:
         try:
             return self.context.places.resolve_destination(to, role=self.message.role or self.role)
@@ -154,7 +163,8 @@ class TurnChat(msgspec.Struct, eq=False):
 
     async def _list(self) -> list[Job]:
         """List the jobs that the turn's author made in this conversation; an admin sees all jobs made here."""
-        return [one for one in await self.jobs.list_of(self.turn.session.key) if self._sees(one)]
+        found = await self.jobs.list_of(self.turn.session.key, self.message.address)
+        return [one for one in found if self._sees(one)]
 
     def _sees(self, job: Job) -> bool:
         """Return True for a job of the turn's author; an admin sees every job."""
@@ -165,3 +175,9 @@ class TurnChat(msgspec.Struct, eq=False):
         if not found:
             raise AgentError(f"the reminder {name!r} was not found; `scheduled` lists them")
         return found[0]
+
+
+def find_name(to: str, place: Address) -> str:
+    """Return the name by which a chat was found, as `bind` has it behind the id; "" if it was not."""
+    name = to.partition(" (")[2].removesuffix(")")
+    return f"{place.served_as}:{name}" if name else ""

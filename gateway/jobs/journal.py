@@ -16,6 +16,8 @@ from gateway.config.node_settings import JobSettings
 from gateway.engine.interface import Engine, NewRecord, Tail
 from gateway.errors import AgentError, Conflict
 from gateway.jobs.job import LONGEST_KEPT, STRANGER, TOO_OFTEN, Job, Moment, find_history_limit, read_timetable
+from gateway.jobs.messages import OWN_SESSION
+from gateway.messages.message import Address
 from gateway.records import records, subjects
 from gateway.records.stores import make_value_put, read_store
 
@@ -57,9 +59,17 @@ class JobJournal:
         seq, kept = await records.read_last(self._engine, where, records.StoredValue)
         return StoredJob(seq, msgspec.convert(kept.value, Job)) if kept else None
 
-    async def list_of(self, session_key: str) -> list[Job]:
-        """List the jobs of a conversation of which moments will come, the next one first."""
-        found = [one.job async for one in self.read_all() if one.job.session_key == session_key]
+    async def list_of(self, session_key: str, origin: Address | None = None) -> list[Job]:
+        """List the jobs of a conversation of which moments will come, the next one first.
+
+        With `origin`, also those that were made there, and have a session of their own.
+        """
+        own = OWN_SESSION.format("")
+
+        def is_here(job: Job) -> bool:
+            return job.session_key == session_key or (job.origin == origin and job.session_key.startswith(own))
+
+        found = [one.job async for one in self.read_all() if is_here(one.job)]
         return sorted([job for job in found if not job.is_over], key=lambda job: job.find_next() or 0.0)
 
     async def list_all(self, sees: Callable[[Job], bool] = lambda _job: True) -> list[Job]:

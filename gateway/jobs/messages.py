@@ -9,6 +9,7 @@ from gateway.messages.message import Address, Message
 from gateway.messages.roles import Role, pick_low_role
 
 JOB_MESSAGE = "job-"  # starts the ids of their messages
+OWN_SESSION = "agent:main:internal:dm:job:{}"  # of a job that does not run in a conversation
 JOB_MODEL = "model"  # the model of the job, in `extra` of its message
 DUE_TEXT = "[A reminder that was set here is due. Tell the person, or do what it says.] {}"
 JOB_TEXT = "[The job {} is due. Do what it says; if you have nothing to say, answer [SILENT] alone.] {}"

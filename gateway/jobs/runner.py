@@ -128,7 +128,7 @@ class JobRunner:
         key, due = key_of(job), job.find_next()
         if due is None:
             self._timer.drop(key)
-        elif job.asked or job.since != find_since(job, self._clocks):
+        elif job.asked or job.since != find_start(job, self._clocks):
             self._timer.put(key, 0.0)
         else:
             self._timer.put(key, due - (job.ahead or 0.0), is_steady=job.ahead is not None)
@@ -152,7 +152,7 @@ class JobRunner:
                 return
 
     async def _begin_found(self, found: StoredJob) -> Job:
-        job, since = found.job, find_since(found.job, self._clocks)
+        job, since = found.job, find_start(found.job, self._clocks)
         if job.since != since:
             reached = max(job.reached, min(job.since, self._clocks.read_steady()))
             job = replace(job, since=since, reached=reached)
@@ -270,7 +270,7 @@ def send_event(ports: JobPorts, state: str, job: Job, moment: Moment) -> None:
     ports.emit(f"job:{EVENTS.get(state, state)}", **facts, reason=moment.reason)
 
 
-def find_since(job: Job, clocks: Clocks) -> float:
+def find_start(job: Job, clocks: Clocks) -> float:
     """Return the time after which moments count: now if the clock was set back by far; as before if it is right."""
     wall = clocks.wall()
     if job.at:

@@ -12,6 +12,7 @@ from gateway.config.settings import SandboxSettings, ToolSettings
 from gateway.dispatcher.context import GatewayFacts, PlatformInfo
 from gateway.events import Deny
 from gateway.jobs.job import Job
+from gateway.jobs.messages import OWN_SESSION
 from gateway.messages.message import Address
 from gateway.records import subjects
 from gateway.worker.sandbox import find_support
@@ -42,6 +43,41 @@ async def test_a_message_elsewhere_goes_when_the_person_agrees() -> None:
         await until(lambda: "told" in [reply.text for reply in room.net.sent])
         (there,) = [reply for reply in room.net.sent if reply.text == "hello there"]
         assert there.address == Address("net", "kitchen")
+
+
+async def test_a_job_whose_answer_goes_elsewhere_asks_once_and_runs_beside_the_conversation() -> None:
+    calls = [calling("schedule", text="the tea", when="20m", to=to) for to in ("net:kitchen", "")]
+    turn = {"user": "plan", "answers": [*calls, calling("scheduled"), {"text": "planned"}]}
+    async with chat(turn, tools=make_chat_tools()) as room:
+        await room.write("plan the tea")
+        question = await room.hear(1)
+        assert question.startswith("May I run schedule?")
+        assert "net:kitchen" in question
+        await until(room.is_asked)
+        await room.write("yes")
+        await until(lambda: "planned" in [reply.text for reply in room.net.sent])
+        jobs = room.dispatcher.jobs
+        (there,) = [job for job in await jobs.list_all() if job.address == Address("net", "kitchen")]
+        (here,) = await jobs.list_of(KEY)
+        assert (there.origin, there.session_key) == (ROOM, OWN_SESSION.format(there.id))
+        assert here.address == ROOM
+        listed = [entry.content for entry in (await room.house.sessions.open(KEY)).entries if entry.role == "tool"][-1]
+        assert {there.name, here.name} == {line.partition(":")[0] for line in listed.splitlines()}
+
+
+async def test_the_words_of_a_job_make_no_job_that_answers_elsewhere() -> None:
+    turn = {
+        "user": "plan",
+        "answers": [calling("schedule", text="tea", when="20m", to="net:kitchen"), {"text": "done"}],
+    }
+    async with chat(turn, tools=make_chat_tools()) as room:
+        await room.write("plan", is_job=True)
+        await until(room.is_asked)
+        await room.write("yes")
+        await until(lambda: "done" in [reply.text for reply in room.net.sent])
+        (result,) = [entry for entry in (await room.house.sessions.open(KEY)).entries if entry.role == "tool"]
+        assert result.content == "this turn was begun by `job` and sends nothing to other chats"
+        assert await room.dispatcher.jobs.list_all() == []
 
 
 async def test_a_network_that_is_not_served_is_named_to_the_model_and_nothing_is_owed_to_it() -> None:

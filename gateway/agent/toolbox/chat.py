@@ -27,30 +27,40 @@ LONGEST_TEXT = 4000
 SEND_MESSAGE = "send_message"
 GRANTED = "granted"  # among the facts of a turn: tells if it may write to a chat without a question
 DONE: Mapping[ScheduleAction, str] = {"remove": "taken back", "pause": "paused", "resume": "resumed"}
+JobText: TypeAlias = Annotated[str, Meta(max_length=LONGEST_TEXT)]
+JobCommand: TypeAlias = Annotated[str, Meta(max_length=LONGEST_COMMAND)]
 Option: TypeAlias = Annotated[str, Meta(min_length=1, max_length=LONGEST_NAME)]
 
 
 def make_chat_tools(shell: ShellOptions | None = None) -> tuple[Tool, ...]:
-    """Make `send_message`, which asks before it writes elsewhere, `send_poll`, `send_place`, and `schedule`."""
+    """Make `send_message`, `send_poll`, `send_place`, and `schedule`; they ask before they write elsewhere."""
 
     async def schedule(
-        when: str,
-        context: ToolContext,
-        text: Annotated[str, Meta(max_length=LONGEST_TEXT)] = "",
-        command: Annotated[str, Meta(max_length=LONGEST_COMMAND)] = "",
+        when: str, context: ToolContext, text: JobText = "", command: JobCommand = "", to: str = ""
     ) -> str:
-        """Be reminded of something in this conversation later, or again and again; or have a shell command run.
+        """Be reminded later, or again and again, here or `to` elsewhere; or have a shell command run.
 
-        `when`: `20m`, `3h`, `2d`, a time as 2030-12-31T09:00, `every 2h`, or a cron line.
+        `when`: `20m`, `2d`, a time as 2030-12-31T09:00, `every 2h`, or a cron line.
         """
         if bool(text) == bool(command):
             raise AgentError("give a text, or a command, and not both")
         is_allowed = needs_approval(shell, command, context.facts)  # and so a person did, or this would not run
-        return await _chat(context).schedule(ScheduledWork(text, command, is_allowed), when, context.call_id)
+        return await _chat(context).schedule(ScheduledWork(text, command, is_allowed, to), when, context.call_id)
+
+    async def schedule_here(when: str, context: ToolContext, text: JobText = "", command: JobCommand = "") -> str:
+        """Be reminded here later, or again and again; or have a shell command run.
+
+        `when`: `20m`, `2d`, a time as 2030-12-31T09:00, `every 2h`, or a cron line.
+        """
+        return await schedule(when, context, text, command)
 
     def asks(args: dict[str, Any], facts: Mapping[str, Any]) -> bool:
         command = str(args.get("command") or "")
-        return is_timetable(str(args.get("when"))) or needs_approval(shell, command, facts)
+        is_repeated = is_timetable(str(args.get("when")))
+        return is_repeated or is_to_other(args, facts) or needs_approval(shell, command, facts)
+
+    def subject(args: dict[str, Any]) -> str:
+        return f"{args.get('to') or ''} {args.get('command') or ''}".strip()
 
     send = tool_from(send_message, asks=is_to_other, subject=lambda args: str(args.get("to") or ""))
     found = (
@@ -59,7 +69,11 @@ def make_chat_tools(shell: ShellOptions | None = None) -> tuple[Tool, ...]:
         # them.
         replace(tool_from(send_poll, repeatable=True), is_trusted=True, sends=Poll),
         replace(tool_from(send_place, repeatable=True), is_trusted=True, sends=Location),
-        tool_from(schedule, asks=asks, subject=lambda args: str(args.get("command") or "")),
+        replace(
+            tool_from(schedule, asks=asks, subject=subject),
+            narrow=tool_from(schedule_here, name="schedule", asks=asks, subject=subject),
+            bind=bind_chat,
+        ),
         tool_from(scheduled, repeatable=True, read_only=True),
         tool_from(unschedule, repeatable=True),
     )

@@ -17,6 +17,7 @@ from gateway.dispatcher.context import ChatPlaces
 from gateway.errors import AgentError
 from gateway.jobs.job import BY_HAND, Job, Moment, digest_of, find_zone, parse_time
 from gateway.jobs.journal import JobJournal
+from gateway.jobs.messages import OWN_SESSION
 from gateway.jobs.verbs import JobAddParams, JobHistoryParams, JobListParams, JobParams
 from gateway.messages.message import Address
 from gateway.messages.roles import Role
@@ -72,7 +73,7 @@ async def jobs_add(base: Base, work: Work, turns: Turns, params: JobAddParams) -
         text=params.text,
         address=address,
         origin=origin,
-        session_key=f"agent:main:{INTERNAL}:dm:job:{own}",
+        session_key=OWN_SESSION.format(own),
         user_id=maker.partition(":")[2],
         role=role,
         since=now,

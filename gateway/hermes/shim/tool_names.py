@@ -21,7 +21,7 @@ HERMES_TOOLS = ToolNames(
         make_tool_name("remember", "memory", "content=text", action="add", target="memory"),
         make_tool_name("load_skill", "skill_view", "name=skill"),
         make_tool_name("delegate", "delegate_task", "goal=task"),
-        make_tool_name("schedule", "cronjob", "prompt=text schedule=when", action="create"),
+        make_tool_name("schedule", "cronjob", "prompt=text schedule=when deliver=to", action="create"),
         make_tool_name("scheduled", "cronjob", action="list"),
         *(
             replace(make_tool_name("unschedule", "cronjob", "job_id=reminder", action=action), given={"action": action})
