@@ -1,8 +1,13 @@
-"""`hermes-gateway jobs import`: the jobs of Hermes are shown as a whole, and come paused if the person agrees."""
+"""`hermes-gateway jobs import`: each job of Hermes is shown whole, and comes paused if the person agrees.
+
+With `--json`, the jobs are shown on the standard error.
+"""
 
 import argparse
+import sys
+from contextlib import redirect_stdout
 
-from gateway.cli.output import ask_person, print_note, print_text, show_json, show_table
+from gateway.cli.output import ask_person, print_note, print_text, show_fields, show_json
 from gateway.config.home import Home
 from gateway.control.client import call_gateway
 from gateway.errors import GatewayError
@@ -21,7 +26,7 @@ def take_jobs(args: argparse.Namespace, home: Home) -> int:
         name = choose_name(one.params["name"], taken)
         taken.add(name)
         named.append(CronJob({**one.params, "name": name}, one.reason, one.left_out))
-    if not args.json:
+    with redirect_stdout(sys.stderr if args.json else sys.stdout):
         show_jobs(named, f"no jobs in {home.hermes_jobs}")
     coming = [one for one in named if not one.reason]
     if coming and not ask_person(f"make {len(coming)} of these {len(named)} jobs, paused?", args.yes):
@@ -40,12 +45,21 @@ def take_jobs(args: argparse.Namespace, home: Home) -> int:
 
 
 def show_jobs(found: list[CronJob], empty: str) -> None:
-    given = [one.params for one in found]
-    rows = [(one["name"], one["when"], one.get("to", "-"), one.get("command") or one.get("text")) for one in given]
-    show_table(("job", "when", "to", "what"), rows, empty)
+    """Show each job whole: what it does, when, where its answer goes, and what of it has no place here."""
     for one in found:
-        for words in (*([f"does not come over: {one.reason}"] if one.reason else []), *one.left_out):
-            print_text(f"{one.params['name']}: {to_one_line(words)}")
+        given = one.params
+        work = "command" if "command" in given else "text"
+        facts = {
+            "job": given["name"],
+            "when": f"{given['when']} {given.get('zone', '')}".strip(),
+            "to": given.get("to", "its history"),
+            work: given.get(work, "-"),
+            **({"not made": one.reason} if one.reason else {}),
+        }
+        show_fields([*facts.items(), *(("left out", words) for words in one.left_out)], is_whole=True)
+        print_text("")
+    if not found:
+        print_text(empty)
 
 
 def make_job(home: Home, job: CronJob) -> str:

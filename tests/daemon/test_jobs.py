@@ -196,7 +196,7 @@ def test_a_job_has_a_model_of_its_own_and_calls_a_url_when_it_went_well(gateway:
 def test_the_jobs_of_hermes_are_shown_and_come_over_paused(gateway: GatewayProcess) -> None:
     daily = {"kind": "cron", "expr": "0 9 * * *"}
     jobs = [
-        {"id": "1", "name": "tea", "prompt": "make tea", "schedule": daily, "skills": ["kettle"]},
+        {"id": "1", "name": "tea", "prompt": f"make tea{' and cake' * 200}!", "schedule": daily, "skills": ["kettle"]},
         {"id": "2", "name": "old", "prompt": "x", "schedule": {"kind": "once", "run_at": "2020-01-01T00:00:00"}},
         {"id": "3", "name": "far", "prompt": "x", "schedule": daily, "deliver": "telegram:5"},
     ]
@@ -208,16 +208,20 @@ def test_the_jobs_of_hermes_are_shown_and_come_over_paused(gateway: GatewayProce
     gateway.start()
     assert gateway.cli("jobs", "add", "tea", "--when", "1h", "--text", "x").returncode == 0
     unasked = gateway.cli("jobs", "import")
-    assert "tea-2: skills: name them in the text" in unasked.stdout
-    assert "old: does not come over:" in unasked.stdout
+    tea, old, far = unasked.stdout.split("\n\n")[:3]
+    assert "left out  skills: name them in the text" in tea
+    assert "and cake!" in tea
+    assert "not made  '2020-01-01T00:00:00' is past" in old
+    assert "to    telegram:5" in far
     assert "says --yes" in unasked.stderr
     assert len(gateway.call("jobs.list")["jobs"]) == 1
-    done = gateway.cli("cron", "import", "--yes")
-    assert "made: tea-2\n" in done.stdout
-    assert "far was not made: " in done.stderr
+    done = gateway.cli("cron", "import", "--yes", "--json")
+    assert json.loads(done.stdout)["made"] == ["tea-2"]
+    assert "telegram" in json.loads(done.stdout)["failed"]["far"]
+    assert "and cake!" in done.stderr
     assert done.returncode == 1
     made = gateway.call("jobs.show", {"name": "tea-2"})
-    assert (made["text"], made["state"], made["paused"]) == ("make tea", "paused", "paused by hand")
+    assert (made["text"][:8], made["state"], made["paused"]) == ("make tea", "paused", "paused by hand")
 
 
 def test_no_command_of_the_agent_makes_a_job(gateway: GatewayProcess) -> None:
