@@ -1,5 +1,6 @@
 """The journal in memory: the whole contract, nothing stored. It is for tests, and the plainest form of the contract."""
 
+from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
@@ -36,6 +37,7 @@ class MemoryEngine(LiveMessages):
         self._log: dict[int, Record] = {}
         self._end = 0
         self._of: dict[str, list[int]] = defaultdict(list)  # sequences by subject; some may be gone
+        self._below: dict[str, list[int]] = defaultdict(list)  # the same, by the subject without its last part
         self._ids: dict[str, int] = {}
         self._id_of: dict[int, str] = {}
         self._expiring: list[tuple[float, int]] = []
@@ -43,13 +45,17 @@ class MemoryEngine(LiveMessages):
         self._consumers: dict[str, MemoryConsumer] = {}
 
     def reopen(self, clock: Clock) -> "MemoryEngine":
-        """Return the journal as the next process finds it; this one is closed."""
+        """Return the journal as the next process finds it; it takes all from this one, which is closed."""
         after = MemoryEngine(clock)
         newest = self._log[max(self._log)].ts if self._log else None
         after.clock.resume(self.clock.get_state(), newest)
-        after._log, after._end, after._ids, after._id_of = dict(self._log), self._end, {**self._ids}, {**self._id_of}
-        after._of.update({subject: [*seqs] for subject, seqs in self._of.items()})
-        after._expiring, after._limited = [*self._expiring], {*self._limited}
+        after._log, after._end, after._of, after._below = self._log, self._end, self._of, self._below
+        after._ids, after._id_of, after._expiring, after._limited = (
+            self._ids,
+            self._id_of,
+            self._expiring,
+            self._limited,
+        )
         for name, one in self._consumers.items():
             consumer = after._consumers[name] = MemoryConsumer(one.spec, after, after._clock)
             consumer.begin(one.waiting, after._end)
@@ -84,6 +90,7 @@ class MemoryEngine(LiveMessages):
         self._end += 1
         record = self._log[self._end] = Record(self._end, put.subject, put.data, self._clock.wall())
         self._of[put.subject].append(record.seq)
+        self._below[put.subject.rpartition(".")[0]].append(record.seq)
         if put.msg_id is not None:
             self._ids[put.msg_id] = record.seq
             self._id_of[record.seq] = put.msg_id
@@ -132,10 +139,12 @@ class MemoryEngine(LiveMessages):
         return (record for record in records if record is not None and matches(record.subject))
 
     def _find(self, pattern: str, after: int) -> Iterator[Record]:
-        if "*" in pattern or ">" in pattern:
+        literal = pattern.removesuffix(".*")
+        if "*" in literal or ">" in literal:
             return self.waiting(after, compile_patterns([pattern]))
         self.expire()
-        return (self._log[seq] for seq in self._of[pattern] if seq > after and seq in self._log)
+        seqs = self._of[pattern] if literal == pattern else self._below[literal]
+        return (self._log[seq] for seq in seqs[bisect(seqs, after) :] if seq in self._log)
 
     async def last(self, subject: str, *, fresh: bool = True) -> Record | None:
         check_subject(subject)

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import anyio
@@ -79,6 +80,9 @@ class House:
 
     async def alert(self, text: str) -> None:
         self.alerts.append(text)
+
+    def has_come(self, count: int) -> bool:
+        return len(self.came) >= count
 
     async def accept(self, message: Message, key: str, *extra: NewRecord) -> int:
         seqs = await self.engine.append(make_inbound_put(message, key, "", self.now), *extra)
@@ -394,7 +398,7 @@ async def test_no_moment_is_missed_before_a_job_was_made(is_made_late: bool) -> 
         for at, hour in enumerate((1 - month, 4)):
             house.now = NOON + hour * 3600
             await runner.look()
-            await until(lambda count=at: len(house.came) > count)
+            await until(partial(house.has_come, at + 1))
             await house.end(at=at)
             await house.settle()
         tasks.cancel_scope.cancel()

@@ -4,7 +4,6 @@ The output is one line: `{"seed", "counts", "faults", "digest"}`. The same seed 
 of the journal.
 """
 
-import gc
 import json
 import logging
 import os
@@ -21,7 +20,6 @@ from tests.simulation.stage import Outcome, simulate  # noqa: E402 - the clocks 
 
 def main() -> None:
     name, seed = sys.argv[1], int(sys.argv[2])
-    gc.disable()  # what a kill left must not run its `finally`
     logging.getLogger().addHandler(logging.NullHandler())  # a clock that was set is no news here
     try:
         outcome = simulate(seed, PLANS[name])

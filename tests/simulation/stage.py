@@ -3,6 +3,7 @@
 It is killed between any two steps, and its wall clock jumps; the journal and the network live on.
 """
 
+import gc
 import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
@@ -98,7 +99,7 @@ class Stage:
         self.plan, self.outcome, self.net = plan, Outcome(seed), SlowNet()
         self.clock = Clock(WORLD.wall, WORLD.read_steady, WORLD.read_steady, 1, lambda: False)
         self.engine = MemoryEngine(self.clock)
-        self.graves: list[Any] = []  # what ends with a kill must not run its `finally`
+        self.graves: list[Any] = []
         chance = WORLD.chance
         self.unsaid: dict[int, list[tuple[float, str]]] = {}
         for number in range(plan.messages):
@@ -156,7 +157,12 @@ class Stage:
             self._kill(life, task)
 
     def _kill(self, life: Life, *grave: Any) -> None:
-        """Drop everything but the journal's records, and what it knows of its consumers and its clock."""
+        """Drop everything but the journal's records, and what it knows of its consumers and its clock.
+
+        What has ended must not run its `finally`, so it is kept from the collector.
+        """
+        gc.collect()
+        gc.freeze()
         self.outcome.counts["kills"] += 1
         life.end()
         self.graves.append((life, grave, self.engine))
