@@ -4,7 +4,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -13,9 +12,9 @@ import msgspec
 import pytest
 
 from gateway.agent.toolbox.chat import make_chat_tools
+from gateway.config.node_settings import JobSettings
 from gateway.engine.interface import NewRecord
-from gateway.engine.journal_clock import Clock
-from gateway.errors import AgentError
+from gateway.errors import AgentError, Conflict
 from gateway.jobs.job import (
     LONGEST_LINE,
     STRANGER,
@@ -32,106 +31,14 @@ from gateway.jobs.journal import JobJournal
 from gateway.jobs.messages import DUE_TEXT
 from gateway.jobs.runner import SPENT, STILL_RUNNING, JobPorts, JobRunner
 from gateway.jobs.timer import Clocks
-from gateway.lanes.lanes import make_inbound_put
 from gateway.messages.message import Message
-from gateway.messages.roles import Role
 from gateway.people.person import Person
 from gateway.people.traces import is_of
 from gateway.records import records, subjects
 from gateway.records.stores import make_value_put
 from tests.dispatcher.room import KEY, ROOM, chat
-from tests.engine.conftest import JUMPS
-from tests.engine.memory_engine import MemoryEngine
+from tests.jobs.house import NOON, House
 from tests.spine import until
-
-NOON = datetime(2030, 1, 1, 12, tzinfo=UTC).timestamp()
-HOURLY = {"when": "every 1h"}
-
-
-class House:
-    """A runner on a journal in memory, whose clock is set by hand; the lanes end each turn as `status` says."""
-
-    def __init__(self, engine: MemoryEngine) -> None:
-        self.engine = engine
-        self.now, self.ahead, self.jump = NOON, 0.0, 0.0
-        self.jobs = JobJournal(engine, lambda: self.now)
-        self.came: list[Message] = []
-        self.seqs: list[int] = []
-        self.told: list[tuple[str, dict[str, Any]]] = []
-        self.role: Role | None = "user"
-        self.stopped: list[str] = []
-        self.alerts: list[str] = []
-
-    def runner(self) -> JobRunner:
-        return JobRunner(self.engine, self.jobs, self.ports(), self.clocks)
-
-    @property
-    def clocks(self) -> Clocks:
-        return Clocks(lambda: self.now, lambda: self.ahead, lambda: self.jump)
-
-    def ports(self) -> JobPorts:
-        return JobPorts(
-            self.accept,
-            self.stop,
-            lambda _: self.role,
-            lambda name, **facts: self.told.append((name, facts)),
-            alert=self.alert,
-        )
-
-    async def alert(self, text: str) -> None:
-        self.alerts.append(text)
-
-    def has_come(self, count: int) -> bool:
-        return len(self.came) >= count
-
-    async def accept(self, message: Message, key: str, *extra: NewRecord) -> int:
-        seqs = await self.engine.append(make_inbound_put(message, key, "", self.now), *extra)
-        self.came.append(message)
-        self.seqs.append(seqs[0])
-        return seqs[0]
-
-    async def stop(self, _key: str) -> None:
-        self.stopped.append(_key)
-        await self.end("interrupted")
-
-    async def end(self, status: Any = "ok", at: int = -1, error: str = "") -> None:
-        """End the turn of a message that came."""
-        end = records.TurnEnded(upto=self.seqs[at], turn_id=f"t{self.seqs[at]}", status=status, error=error)
-        await self.engine.append(NewRecord(subjects.session_subject_of("turn", KEY), records.encode(end)))
-
-    async def add(self, name: str = "tea", **more: Any) -> Job:
-        when = more.pop("when", "every 1h")
-        at, ahead = parse_time(when, "UTC", self.now, lambda: self.ahead)
-        job = Job(name, name, "net:7", when, "make tea", ROOM, ROOM, KEY, "7", self.now, zone="UTC", at=at, ahead=ahead)
-        job = msgspec.structs.replace(job, **more)
-        await self.jobs.add(job)
-        return job
-
-    async def rows(self, job: Job) -> list[tuple[float, str, str]]:
-        """Return the history, oldest first: hours after noon, state and reason."""
-        found = await self.jobs.read_history(job)
-        return [((one.due - NOON) / 3600, one.state, one.reason) for one in reversed(found)]
-
-    async def run_until_all_ended(self, status: Any = "ok") -> None:
-        """Run what is due, to the end of its turn."""
-        runner, before = self.runner(), len(self.came)
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(runner.run)
-            for at in range(before, len(self.came)):
-                await self.end(status, at)
-            await until(lambda: sum(name != "job:due" for name, _ in self.told) >= len(self.told) / 2)
-            await self.settle()
-            tasks.cancel_scope.cancel()
-
-    async def settle(self) -> None:
-        while any([one.job.running async for one in self.jobs.read_all()]):  # noqa: ASYNC110 - the journal tells nobody
-            await anyio.sleep(0.001)
-
-
-@pytest.fixture
-async def house() -> Any:
-    async with MemoryEngine() as engine:
-        yield House(engine)
 
 
 @pytest.mark.parametrize(
@@ -300,31 +207,26 @@ async def test_a_maker_s_jobs_run_sixty_times_an_hour_at_most_over_a_restart_too
     assert [facts["reason"] for name, facts in house.told if name == "job:skipped"] == [SPENT.format(60)] * 40
 
 
-@pytest.mark.parametrize("jump", JUMPS)
-async def test_a_while_is_as_long_whoever_sets_the_clock(house: House, jump: float) -> None:
-    runner = house.runner()
-    before = await house.add("before", when="100s")
+async def test_a_moment_that_another_process_was_about_to_take_counts_once(house: House) -> None:
+    """The append of the moment conflicts, and it is taken again: the maker has had one run, not two."""
+    accept, conflicts = house.accept, [Conflict("another was faster")]
+
+    async def accept_later(message: Message, key: str, *extra: NewRecord) -> int:
+        if conflicts:
+            raise conflicts.pop()
+        return await accept(message, key, *extra)
+
+    house.jobs = JobJournal(house.engine, lambda: house.now, lambda: JobSettings(runs_an_hour=1))
+    job = await house.add()
+    house.now = NOON + 3600
     async with anyio.create_task_group() as tasks:
-        await tasks.start(runner.run)
-        house.now, house.ahead = house.now + jump, house.ahead + jump
-        assert await runner.look() == pytest.approx(100)
-        house.now += 101
-        await runner.look()
+        ports = house.ports()._replace(accept=accept_later)
+        await tasks.start(JobRunner(house.engine, house.jobs, ports, house.clocks).run)
+        await until(partial(house.has_come, 1))
         await house.end()
         await house.settle()
         tasks.cancel_scope.cancel()
-    (moment,) = await house.jobs.read_history(before)
-    assert moment.state == "ran"
-    assert moment.late_by == pytest.approx(1)
-    assert (await house.jobs.find("before")).job.is_over
-
-
-async def test_a_clock_that_goes_back_repeats_nothing(house: House) -> None:
-    job = await house.add(when="0 * * * *")
-    for hour in (1, 2, 1, 2, 3):
-        house.now = NOON + hour * 3600
-        await house.run_until_all_ended()
-    assert await house.rows(job) == [(1, "ran", ""), (2, "ran", ""), (3, "ran", "")]
+    assert await house.rows(job) == [(1, "ran", "")]
 
 
 async def test_a_turn_that_begins_in_the_append_of_its_moment_ends_after_a_crash(house: House) -> None:
@@ -345,106 +247,6 @@ async def test_a_turn_that_begins_in_the_append_of_its_moment_ends_after_a_crash
     await house.end()
     await house.run_until_all_ended()
     assert await house.rows(job) == [(1, "ran", "")]
-
-
-async def test_missed_moments_of_which_one_has_a_record_do_not_stop_a_job(house: House) -> None:
-    """The clock was put back far, and is right again: some moments in between have run, and others have not."""
-    job = await house.add(when="0 * * * *")
-    for hour in (1, 2, 3):
-        house.now = NOON + hour * 3600
-        await house.run_until_all_ended()
-    before = await house.jobs.find("tea")
-    await house.jobs.change(type(before)(before.seq, msgspec.structs.replace(before.job, since=NOON)))
-    house.now = NOON + 6 * 3600
-    await house.run_until_all_ended()
-    assert await house.rows(job) == [
-        *((hour, "ran", "") for hour in (1, 2, 3)),
-        (4, "missed", "the next one ran"),
-        (6, "ran", ""),
-    ]
-
-
-async def test_a_clock_that_was_quite_wrong_does_not_silence_a_job(house: House) -> None:
-    job, year = await house.add(), 365 * 24
-    async with anyio.create_task_group() as tasks:
-        runner = house.runner()
-        await tasks.start(runner.run)
-        for at, hour in enumerate((year, 0.5, 1.5)):
-            house.now = NOON + hour * 3600
-            await runner.look()
-            if at != 1:
-                await house.end()
-                await house.settle()
-        tasks.cancel_scope.cancel()
-    assert [row for row in await house.rows(job) if row[1] == "ran"] == [(1.5, "ran", ""), (year, "ran", "")]
-
-
-@pytest.mark.parametrize("is_made_late", [False, True])
-async def test_no_moment_is_missed_before_a_job_was_made(is_made_late: bool) -> None:
-    """The clock is set back by 30 days, and then it is right again; `is_made_late`: the job is made in between."""
-    month, wall = 30 * 24, [NOON]
-    async with (
-        MemoryEngine(Clock(lambda: wall[0], time.monotonic, lambda: 0.0, 1)) as engine,
-        anyio.create_task_group() as tasks,
-    ):
-        house = House(engine)
-        runner = house.runner()
-        await tasks.start(runner.run)
-        if is_made_late:
-            house.now = wall[0] = NOON + 600 - month * 3600
-        job = await house.add(when="0 * * * *")
-        house.now = NOON + 600 - month * 3600
-        await runner.look()
-        for at, hour in enumerate((1 - month, 4)):
-            house.now = NOON + hour * 3600
-            await runner.look()
-            await until(partial(house.has_come, at + 1))
-            await house.end(at=at)
-            await house.settle()
-        tasks.cancel_scope.cancel()
-        assert await house.rows(job) == [(1 - month, "ran", ""), (1, "missed", "the next one ran"), (4, "ran", "")]
-
-
-async def test_a_jump_forward_makes_nothing_due_until_it_is_confirmed(house: House) -> None:
-    """The day goes on as if there was none, for moments of a timetable as for a time."""
-    hourly, once = await house.add(missed="skip"), await house.add("once", when="2030-01-02T12:00")
-    async with anyio.create_task_group() as tasks:
-        runner = house.runner()
-        await tasks.start(runner.run)
-        house.now = house.now + 48 * 3600 + 1800
-        house.ahead = house.jump = 48 * 3600
-        assert await runner.look() == 1800
-        house.now += 1801
-        await runner.look()
-        await house.end()
-        await house.settle()
-        assert (await house.rows(hourly), await house.rows(once)) == ([(1, "ran", "")], [])
-        house.jump = 0.0
-        await runner.look()
-        for at in (1, 2):
-            await house.end(at=at)
-        await house.settle()
-        tasks.cancel_scope.cancel()
-    assert (await house.rows(hourly))[1:] == [(2, "missed", "the next one ran"), (49, "ran", "")]
-    assert await house.rows(once) == [(24, "ran", "")]
-
-
-async def test_a_job_that_is_made_in_a_wrong_time_counts_from_the_right_one(house: House) -> None:
-    async with anyio.create_task_group() as tasks:
-        runner = house.runner()
-        await tasks.start(runner.run)
-        house.now += 48 * 3600
-        house.ahead = house.jump = 48 * 3600
-        job = await house.add()
-        assert await runner.look() > 0
-        house.now, house.ahead, house.jump = NOON + 600, 0.0, 0.0
-        assert await runner.look() == 3600
-        house.now += 3600
-        await runner.look()
-        await house.end()
-        await house.settle()
-        tasks.cancel_scope.cancel()
-    assert [row[1] for row in await house.rows(job)] == ["ran"]
 
 
 async def test_a_name_is_the_maker_s_own(house: House) -> None:

@@ -17,7 +17,7 @@ from gateway.messages.roles import Role
 from gateway.records import records
 from tests.dispatcher.room import ROOM
 from tests.engine.memory_engine import MemoryEngine
-from tests.jobs.test_jobs import NOON, House
+from tests.jobs.house import NOON, House
 from tests.spine import until
 
 

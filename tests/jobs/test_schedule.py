@@ -1,19 +1,21 @@
 """The clock calls hooks: once for each time, also over restarts, and sanely when the clock jumps."""
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
-from gateway.engine.interface import Engine
+from gateway.engine.interface import Engine, NewRecord, SettledRecords
 from gateway.hooks import HookRegistry
 from gateway.jobs.schedule import HookPresence, ScheduledHook, Scheduler
 from gateway.jobs.timer import LONGEST_JUMP, Clocks
 from gateway.records import records
 from gateway.testing import GatewayProcess
 from tests.engine.memory_engine import MemoryEngine
+from tests.spine import until
 
 NOON = 1_780_000_000.0
 HOUR = 3600.0
@@ -50,6 +52,15 @@ class House:
         await self.schedule.look()
         await self.registry.settled()
         return [event["late_by"] for event in self.told]
+
+
+class SlowEngine(MemoryEngine):
+    """Writes at once, and says so later than the next look at the clock."""
+
+    async def append(self, *puts: NewRecord, settled: Sequence[SettledRecords] = ()) -> list[int]:
+        seqs = await super().append(*puts, settled=settled)
+        await anyio.sleep(0.1)
+        return seqs
 
 
 @pytest.fixture
@@ -90,6 +101,24 @@ async def test_two_gateways_on_one_journal_tell_it_once(house: House) -> None:
     await house.registry.settled()
     assert len(house.told) == 1
     assert await house.look(HOUR) == [0.0]
+
+
+async def test_a_moment_of_another_hook_cuts_off_no_event_that_is_being_written() -> None:
+    """The look at the clock would end the wait for news in the midst of it, between the mark and the event."""
+    async with SlowEngine() as engine, HookRegistry() as registry:
+        house = House(engine, registry)
+        await house.look()
+        (tick,), soon = house.planned, ScheduledHook("soon", "every 2h", "there", is_durable=False)
+        house.planned = [soon]
+        await house.look()
+        house.restart()
+        house.now += 2 * HOUR - 0.02
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(house.schedule.run)
+            house.planned = [soon, tick]
+            registry.emit("hook:loaded", hook="tick")
+            await until(lambda: [event["due"] for event in house.told] == [NOON + HOUR])
+            tasks.cancel_scope.cancel()
 
 
 async def test_times_that_were_missed_are_made_up_for_by_one_event(house: House) -> None:
