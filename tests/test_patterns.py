@@ -44,6 +44,7 @@ MADE: Mapping[str, str] = {
     "gateway/cli/table.py": "our own name, as plain signs, or a program's, up to the next space",
     "gateway/config/checks.py": "a network's pattern of its ids, which is among those that are tried here",
     "gateway/daemon/part_settings.py": "a network's pattern of its ids, which is among those that are tried here",
+    "gateway/desk/script.py": "the beginning of our own keys, as plain signs",
     "gateway/dispatcher/chat_names.py": "a network's pattern of its ids, which is among those that are tried here",
     "gateway/engine/subjects.py": "patterns of subjects: plain signs, and stars that stop at a dot",
     "gateway/hermes/load_trial.py": "a plain word",

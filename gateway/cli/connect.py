@@ -5,6 +5,7 @@ import difflib
 
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.cli.output import ask_person, print_code, print_note, print_text
+from gateway.config.desk_settings import DeskSettings
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import load_configuration
 from gateway.desk.programs import PROGRAMS, Program
@@ -30,20 +31,23 @@ def add_program(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, home: Home) -> None:
-    environ = get_process_environment()
     program = PROGRAMS[args.program]
-    settings = load_configuration(load_settings_schema(), home, environ).settings.desk
+    settings = read_settings(home)
     gateway = read_gateway(args.url, args.key_file) if args.url or args.script else home.desk_socket
     if args.script and isinstance(gateway, RemoteGateway):
         print(make_script(program, gateway, settings), end="")
         return
     if isinstance(gateway, RemoteGateway) and program.name != "claude":
         raise ConfigError(f"{program.title} asks by a command alone\nadd --script, and run what it prints over there")
-    file = connect(program, find_file(program, environ), gateway, settings)
+    file = connect(program, find_file(program, get_process_environment()), gateway, settings)
     for other in file.others:
         print_note(f"another gateway is connected there, and would ask no more: {other}")
     if change(program, file, "connected", args.yes) and program.note:
         print_note(program.note)
+
+
+def read_settings(home: Home) -> DeskSettings:
+    return load_configuration(load_settings_schema(), home, get_process_environment()).settings.desk
 
 
 def change(program: Program, file: SettingsFile, done: str, is_sure: bool) -> bool:

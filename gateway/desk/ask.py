@@ -15,6 +15,7 @@ TRIES = 20  # of the first connection, with a pause after each
 TRIES_AGAIN = 300  # more after the first connection, and never again: so long a restart of the gateway may take
 PAUSE = 0.1
 LONGEST_SILENCE = 25.0  # a gateway that holds a question sends an empty line every ten seconds
+DENIED = 2  # the exit code that each program takes as a denial, with the reason on the standard error
 REASON = "hermes-gateway does not answer: start it with `hermes-gateway run`, or see `hermes-gateway doctor`"
 ASK = (
     '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask",'
@@ -26,9 +27,13 @@ DENY = (
 )
 
 
-def ask_gateway(path: str, request: bytes, seconds: float, tries: int) -> "tuple[int, str] | None":
+def ask_gateway(program: str, event: str, seconds: float, path: str, body: bytes) -> "tuple[int, str] | None":
     """Return the gateway's exit code and text; None if no gateway answers in time."""
-    end, more = time.monotonic() + seconds, TRIES_AGAIN
+    attended = environ.get(b"CLAUDE_CODE_SESSION_ATTENDED", b"-")
+    request = f"{program} {event} {attended.decode() or '-'} {len(body)}\n".encode() + body
+    is_waited_for = program == "gemini" and event != "BeforeTool"  # it waits, though nothing is asked
+    tries, more = 1 if is_waited_for else TRIES, TRIES_AGAIN
+    end = time.monotonic() + seconds
     while tries > 0 and time.monotonic() < end:
         try:
             connection = connect(path)
@@ -71,18 +76,19 @@ def make_own_answer(program: str, event: str, down: str) -> "tuple[int, str]":
         return 0, ""
     # The other programs run what is answered with `ask`, or wait for ever; and so does Claude without a person.
     is_attended = program == "claude" and environ.get(b"CLAUDE_CODE_SESSION_ATTENDED") == b"1"
-    return (0, ASK) if down == "ask" and is_attended else (2, REASON)
+    return (0, ASK) if down == "ask" and is_attended else (DENIED, REASON)
+
+
+def write_answer(answer: "tuple[int, str]") -> int:
+    """Write the text where the program reads it, and return the exit code."""
+    code, text = answer
+    (sys.stderr if code else sys.stdout).write(text)
+    return code
 
 
 def main(program: str, event: str, down: str, seconds: str, path: str) -> int:
-    body = sys.stdin.buffer.read()
-    attended = environ.get(b"CLAUDE_CODE_SESSION_ATTENDED", b"-")
-    head = f"{program} {event} {attended.decode() or '-'} {len(body)}\n"
-    is_waited_for = program == "gemini" and event != "BeforeTool"  # it waits, though nothing is asked
-    tries = 1 if is_waited_for else TRIES
-    code, text = ask_gateway(path, head.encode() + body, float(seconds), tries) or make_own_answer(program, event, down)
-    (sys.stderr if code else sys.stdout).write(text)
-    return code
+    answer = ask_gateway(program, event, float(seconds), path, sys.stdin.buffer.read())
+    return write_answer(answer or make_own_answer(program, event, down))
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 SHELL = "Bash"
 TOOLS = ("apply_patch", SHELL)  # a command may contain a patch, too
 MARK = "*** Begin Patch"
-_FILE = re.compile(r"^[ \t]*\*\*\* (Add|Delete|Update) File: *(.+?)[ \t\r]*$", re.MULTILINE)
-_MOVED = re.compile(r"^[ \t]*\*\*\* Move to: *(.+?)[ \t\r]*$", re.MULTILINE)
+_FILE = re.compile(r"^[ \t]*\*\*\* (Add|Delete|Update) File:(.+)$", re.MULTILINE)
+_MOVED = re.compile(r"^[ \t]*\*\*\* Move to:(.+)$", re.MULTILINE)
 
 
 class HookEntry(NamedTuple):
@@ -64,13 +64,14 @@ def read_patch(tool: str, args: Mapping[str, Any]) -> list[tuple[str, dict[str, 
         return []
     _, *parts = _FILE.split(text)
     calls: list[tuple[str, dict[str, Any]]] = [("shell", dict(args))] if tool == SHELL else []
-    for kind, path, lines in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+    for kind, name, lines in zip(parts[::3], parts[1::3], parts[2::3], strict=True):
+        path = name.strip()
         old, new = _select(lines, " -"), _select(lines, " +")
         if kind == "Add":
             calls.append(("write_file", {"path": path, "content": new}))
         else:
             calls.append(("edit_file", {"path": path, "old": old, "new": new}))
-        calls += [("write_file", {"path": moved, "content": new}) for moved in _MOVED.findall(lines)]
+        calls += [("write_file", {"path": moved.strip(), "content": new}) for moved in _MOVED.findall(lines)]
     return calls
 
 

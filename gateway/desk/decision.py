@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from gateway.config.home import Home
+from gateway.desk.ask import DENIED
 from gateway.desk.call import DeskCall, DeskQuestion
 from gateway.desk.programs import Program, make_decision, make_permission_answer
 from gateway.desk.questions import DeskAnswer, DeskQuestions
@@ -20,7 +21,6 @@ from gateway.events import Event, Pause, Question
 from gateway.events.outcomes import find_reply, find_retry
 from gateway.hooks import HookRegistry
 
-DENIED = 2  # the exit code that each program takes as a denial, with the reason on the standard error
 UNANSWERED = "No owner allowed this in time. Go on without it."
 NOT_ALLOWED = "A hook of hermes-gateway did not allow this call."
 CHANGED = "A hook of hermes-gateway changed this call. Make it again in this form: {call}"
@@ -30,7 +30,8 @@ LOST = (
     "`hermes-gateway connect {program}` writes them again, `hermes-gateway disconnect {program}` takes them out"
 )
 OWN_WORDS = ("hermes-gateway", "desk/ask.py", "disableAllHooks", "hooksConfig", "features.hooks")
-SETTINGS = r"{folder}(/?(?![\w./-])|/(settings|hooks|config))"  # the folder as such, or a file of settings in it
+# The folder of a program's settings as such, or a file of settings in it.
+SETTINGS = re.compile(r"\.(claude|codex|gemini)(/?(?![\w./-])|/(settings|hooks|config))")
 
 
 class Answer(NamedTuple):
@@ -113,11 +114,8 @@ class Desk(msgspec.Struct, frozen=True):
 
     def _is_guarded(self, call: DeskCall) -> bool:
         written = json.dumps(call.given.tool_input, ensure_ascii=False)
-        settings = call.program.settings
-        words = (*OWN_WORDS, *list_home_names(self.home.root), settings.variable)
-        return any(word in written for word in words) or bool(
-            re.search(SETTINGS.format(folder=re.escape(settings.folder)), written)
-        )
+        words = (*OWN_WORDS, *list_home_names(self.home.root), call.program.settings.variable)
+        return any(word in written for word in words) or bool(SETTINGS.search(written))
 
     def _refuse(self, call: DeskCall, answered: DeskAnswer) -> Answer:
         if answered.outcome == "refused":

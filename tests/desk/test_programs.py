@@ -1,6 +1,9 @@
 """Claude Code, Codex and Gemini CLI: what they sent is asked, and each answer is one that they took as it is meant."""
 
 import json
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +77,26 @@ async def test_codex_asks_before_its_dialog(desk: Desk) -> None:
         assert json.loads(out)["hookSpecificOutput"]["decision"]["behavior"] == behaviour
 
 
+@pytest.mark.process
+async def test_a_line_of_a_person_s_own_asks_the_same(desk: Desk) -> None:
+    """A call is denied that no gateway has seen, since programs run a tool whose hook ends with exit code 1."""
+
+    async def run(program: str, command: str) -> tuple[int, str]:
+        words = [sys.executable, "-m", "gateway.cli", "hooks", "ask", program]
+        given = make_event("BeforeTool", "gemini", tool_input={"command": command})
+        start = partial(subprocess.run, env=desk.gateway.environ, input=given, capture_output=True, text=True)
+        done = await to_thread.run_sync(start, words)
+        return done.returncode, done.stderr
+
+    await add_hook(desk, "rules", "intercepts: [tool:before]\n", RULES)
+    assert await run("gemini", "touch made") == (0, "")
+    assert (await run("gemini", "touch forbidden"))[0] == 2
+    assert (await run("other", "touch made"))[0] == 2
+    await to_thread.run_sync(desk.gateway.kill)
+    code, reason = await run("gemini", "touch made")
+    assert (code, "does not answer" in reason) == (2, True)
+
+
 def test_codex_s_checksum_of_a_hook_is_ours() -> None:
     """As Codex 0.171.0 wrote it when a person trusted this hook."""
     hook = HookEntry("PreToolUse", 0, 0, {"command": "python3 /tmp/k1/rec.py PreToolUse", "timeout": 30})
@@ -101,7 +124,8 @@ def test_the_doctor_names_hooks_that_codex_does_not_trust(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     "command",
     ["bash", "cd x && /bin/bash -l", "sudo -u root sh 2>&1", "cat | python3", "python -i x.py", "ssh host", "A=1 node",
-     "psql work", "ls\nbash", "(zsh)", "bash -l # it's", "sqlite3 x.db", "timeout 60 bash"],
+     "psql work", "ls\nbash", "(zsh)", "bash -l # it's", "sqlite3 x.db", "timeout 60 bash",
+     "sudo -u sudo " * 500, "x" * 20_000],
 )  # fmt: skip
 def test_a_command_that_opens_a_shell_is_a_risk(command: str) -> None:
     assert find_open_shell("Bash", {"command": command}) == RISK

@@ -41,6 +41,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "search": ("index", "look for hooks by a word, in all indexes"),
     "index": ("index", "the indexes in which hooks are looked for by name"),
     "publish": ("index", "write a hook of yours into an index"),
+    "ask": ("ask", "ask this gateway for a program on this machine, as a line in its settings does"),
     "dead-letters": ("dead_letters", "events that a durable hook could not take, kept until you decide"),
 }
 """The module and description of each verb, in the order of `--help`."""

@@ -106,6 +106,10 @@ def add_publish_options(parser: argparse.ArgumentParser) -> None:
     place.add_argument("--archive", action="store_true", help=says)
 
 
+def _add_ask_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("program", metavar="PROGRAM", help="claude, codex or gemini")
+
+
 def _add_index_options(parser: argparse.ArgumentParser) -> None:
     indexes = parser.add_subparsers(dest="index", metavar="VERB", required=True)
     added = indexes.add_parser("add", help="look for hooks there too")
@@ -170,7 +174,9 @@ def _add_payload_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--payload", metavar="JSON|FILE", help=says)
 
 
-WITHOUT_OBJECT = frozenset({"dead-letters", "dev", "index", "schema"})  # their own verbs have it; a schema is an object
+WITHOUT_OBJECT = frozenset(
+    {"ask", "dead-letters", "dev", "index", "schema"}
+)  # their own verbs have it; a schema is an object
 OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "list": _add_list_options,
     "stats": _add_list_options,
@@ -191,6 +197,7 @@ OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "search": add_search_options,
     "index": _add_index_options,
     "publish": add_publish_options,
+    "ask": _add_ask_options,
     "dead-letters": _add_dead_letters_options,
 }
 """The options of each verb that takes more than the name of a hook."""
