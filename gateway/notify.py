@@ -14,7 +14,7 @@ class Notifier:
     """Speaks to the socket at `address`: a path, or an abstract name that begins with `@`; empty for no supervisor."""
 
     def __init__(self, address: str = "") -> None:
-        self._address = "\0" + address[1:] if address.startswith("@") else address
+        self.address = "\0" + address[1:] if address.startswith("@") else address
 
     def ready(self, status: str = "") -> bool:
         """Report that the daemon serves: at the end of its start, and again at the end of a reload."""
@@ -41,11 +41,11 @@ class Notifier:
 
     def _send(self, *lines: str) -> bool:
         """Send the lines; False after a failure. A full or vanished socket must not block or end a working daemon."""
-        if not self._address or not lines:
+        if not self.address or not lines:
             return False
         with contextlib.suppress(OSError, ValueError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as channel:
             channel.setblocking(False)
-            channel.connect(self._address)
+            channel.connect(self.address)
             channel.send("\n".join(lines).encode())
             return True
         return False

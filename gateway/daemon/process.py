@@ -112,12 +112,12 @@ async def report_status(describe: Callable[[], str], notifier: Notifier, watchdo
     while True:
         due = time.monotonic() + pause
         await anyio.sleep(find_pause(pause))
-        late = time.monotonic() - due
-        if late < SLOW_LOOP:
+        if (late := time.monotonic() - due) < SLOW_LOOP:
             notifier.alive()
         else:
             log.warning("the event loop was held up for %.1f s", late)
-        notifier.status(describe())
+        if notifier.address:
+            notifier.status(describe())
 
 
 def build_all_verbs(reloader: ConfigurationReloader, find: FindPart) -> Mapping[str, VerbAnswer]:

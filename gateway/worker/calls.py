@@ -58,7 +58,7 @@ class HandlerCalls:
         self._memory = memory
         self._show = show
         self._open: dict[int | str | None, asyncio.Task[None]] = {}
-        self.enter_session: Callable[[Mapping[str, str]], object] | None = None  # gets each call's session before it
+        self.enter_session: Callable[[Mapping[str, str]], object] = id  # gets each call's session before the call
 
     def begin(self, message: WireMessage) -> None:
         """Start a call. Never raises: an error becomes the answer."""
@@ -100,8 +100,7 @@ class HandlerCalls:
 
     async def _run(self, number: int | str | None, call: HandlerCall, function: Callable[[], Any]) -> None:
         try:
-            if self.enter_session:
-                self.enter_session(call.meta.session)
+            self.enter_session(call.meta.session)
             self._send(number, await call.run(partial(self._requests.call_handler, function)))
         except BaseException as error:  # noqa: BLE001 - calling a hook
             self._fail(number, error)
@@ -137,8 +136,7 @@ class HandlerCalls:
         turn = str(fields.get("turn_id") or "")
         meta = CallMeta(event=str(fields.get("id", "")), turn=turn, session=session, servers=terms.servers)
         try:
-            if self.enter_session:
-                self.enter_session(session)
+            self.enter_session(session)
             context = contextvars.copy_context()
             call = context.run(self._make_call, event.name, fields, meta)
             function = self._handlers.bind("", call.context)

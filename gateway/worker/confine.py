@@ -33,14 +33,15 @@ class ProcessLimit:
         self._looked = -math.inf
         self._workers = 0  # the number of workers when the limits were last set
         self.most_of_one = more * 3 // 4
+        self.largest = 0  # threads of the largest hook at the last look
 
     def needs_look(self) -> bool:
-        """Return True if the number of threads on the host changed much: another count is needed.
+        """Return True if the number of threads on the host changed by half of what the largest hook may still start.
 
-        A large fall counts too, since it may hide that one hook has more.
+        A large fall counts too, since it may hide that one hook has more. A look reads all processes of the host.
         """
-        now = count_all_threads()
-        needs_look = abs(now - self._threads) >= self._more // 8
+        now, left = count_all_threads(), self.most_of_one - self.largest
+        needs_look = abs(now - self._threads) >= max(self._more // 8, left // 2)
         self._threads = now if needs_look else min(now, self._threads)
         return needs_look
 

@@ -244,6 +244,7 @@ class ForkServer:
         if not self._limit.needs_look():
             return
         number, size = self._workers.find_largest()
+        self._limit.largest = size
         if size >= self._limit.most_of_one:
             self.send({"endless": number, "size": size, "most": self._limit.most_of_one})
             self._workers.kill_tree(number)

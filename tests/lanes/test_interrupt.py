@@ -118,7 +118,7 @@ async def test_a_text_does_not_cut_off_the_turn_of_a_job_and_a_stop_does(engine:
         work.gate.set()
         await desk.answered(seq)
         seq = await desk.say("stop me", is_job=True)
-        await desk.running(3)
+        await desk.running(4)
         assert await desk.lanes.interrupt(key()) == "running"
         await desk.answered(seq)
     assert await replies(engine) == ["re the job", "re hello", "stopped at stop me"]
