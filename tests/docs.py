@@ -41,7 +41,7 @@ ABOUT_HOOKS = (
     *("hooks-sandbox.md", "hooks-processes.md"),
     *("hooks-languages.md", "testing.md", "examples.md"),
 )
-LONGEST_SENTENCE = 68  # signs, in the overview
+LONGEST_SENTENCE = 66  # signs, in the overview
 CODE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$|`[^`\n]+`(?!\])", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?P<sign>!?)\[(?P<text>[^\]]*)\]\((?P<place>[^)\s:#]+)(?P<anchor>#[^)\s]*)?\)")
 # What zensical has its pages fetch for the search of a site on a disk, and what they get instead.

@@ -17,7 +17,7 @@ from gateway.records import records
 from gateway.testing.live_gateway import LiveGateway, gateway_in
 from tests.spine import until
 
-MANUAL = Path(__file__).parents[2] / "docs" / "hooks-delivery.md"
+MANUAL = Path(__file__).parents[2] / "docs" / "contributing" / "event-records.md"
 NOTHING = "def handle(event_type, context): pass\n"
 FACTS = (
     *(records.Claim, records.LlmStep, records.ToolStarted, records.ToolFinished, records.TurnEnded),
