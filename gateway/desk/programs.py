@@ -104,7 +104,7 @@ PROGRAMS: Mapping[str, Program] = {
         events=ProgramEvents(
             before="PreToolUse",
             after="PostToolUse",
-            ends=frozenset({"PostToolUse", "UserPromptSubmit", "Stop", "Interrupt"}),
+            ends=frozenset({"PostToolUse", "UserPromptSubmit", "Stop"}),  # at Escape it ends the command
             question="PermissionRequest",
         ),
         tools=CODEX_TOOLS,

@@ -114,7 +114,7 @@ keys revoke | activity export | send | sessions show | sessions export | session
 uninstall | hooks dev | sessions rebuild | migrate | backup create | backup verify | backup restore | demo | logs
 jobs add | jobs import | jobs pause | jobs resume | jobs run | jobs remove
 cron add | cron import | cron pause | cron resume | cron run | cron remove
-connect | disconnect
+connect | disconnect | hooks ask
 config check | config path | config schema | config set | config unset | config undo | config edit | hooks forget
 """
 

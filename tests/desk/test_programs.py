@@ -70,6 +70,30 @@ async def test_each_answer_is_taken_as_it_is_meant(desk: Desk, program: str) -> 
 
 
 @pytest.mark.process
+@pytest.mark.parametrize("program", PROGRAMS)
+async def test_a_call_that_could_approve_itself_is_asked(desk: Desk, program: str) -> None:
+    await desk.connect(program)
+    own = desk.program.settings
+    commands = [
+        "hermes-gateway approvals yes 1",
+        f"nc -U {desk.gateway.home.desk_socket}",
+        f"rm -r {desk.gateway.home.root}/hooks",
+        f"rm ~/{own.folder}/{own.file}",
+        f"cd ~/{own.folder} && rm *",
+        f"echo > '{desk.file}'",
+        f"{own.variable}=/tmp/mine {program} 'go on'",
+        "sed -i s/false/true/ x # disableAllHooks",
+    ]
+    given = [make_event(desk.program.events.before, program, tool_input={"command": one}) for one in commands]
+    played = [desk.ask(one, **WITHOUT_PERSON) for one in given]
+    for _ in commands:
+        await desk.wire.press(await desk.question(), "No", by=ANN)
+    assert [(await one)[0] for one in played] == [2] * len(commands)
+    harmless = {"command": f"cat {own.folder}x/notes; ls /home/ann/{own.folder}/skills"}
+    assert await desk.ask(make_event(desk.program.events.before, program, tool_input=harmless)) == (0, "", "")
+
+
+@pytest.mark.process
 async def test_codex_asks_before_its_dialog(desk: Desk) -> None:
     await desk.connect("codex")
     for word, behaviour in (("Yes", "allow"), ("No", "deny")):
