@@ -29,6 +29,7 @@ EXCUSED: Mapping[tuple[str, str], str] = {
     ("home", "journal: gw.ev.session.end"): "a turn's events stand with its conversation; what 0.1 left is delivered",
     ("imports", "from gateway.testing import *.until(patience)"): "a slow machine is waited for longer; no other is",
     ("command line", "hooks deps NAME"): "one is taken as before; with --all none is wanted",
+    ("command line", "hooks new NAME"): "one is taken as before; with --skill none is wanted",
     ("configuration", "access.tools.user"): "users search the web, too, where a service is named",
     ("slash commands", "/pairing, usage"): "it takes more words than it did, and those still",
     (
