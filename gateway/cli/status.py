@@ -179,9 +179,8 @@ def describe_nodes(nodes: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
 
 def describe_node(node: dict[str, Any]) -> tuple[str, str, str, str]:
     """Describe a gateway that shares the journal: its uptime, its roles, and its work for all of them."""
-    alone = node.get("alone", node["holds"])  # a gateway of an earlier version has another name for it
     since, roles = format_duration(time.time() - node["since"]), describe_roles(node["roles"])
-    return node["name"], since, roles, ", ".join(sorted(alone))
+    return node["name"], since, roles, ", ".join(sorted(node["alone"]))
 
 
 def describe_turns(facts: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from gateway.engine.interface import Engine, NewRecord, Record, append_in_parts
-from gateway.records import records, subjects
+from gateway.records import records
 from gateway.records.stores import make_value_put, read_store
 
 LOADED_OWNER = "skills/loaded"  # the store of the record in the journal; no hook has this name
@@ -63,9 +63,6 @@ class LoadedSkills(msgspec.Struct, eq=False):
         for pair, put, seq in zip(pairs, puts, await append_in_parts(self._engine, puts), strict=True):
             self._note(LoadedSkill(seq, *pair, is_loaded))
             await self._engine.purge(put.subject, seq - 1)
-            if not is_loaded:  # an older version wrote the whole path
-                older = subjects.hook_store_subject_of(LOADED_OWNER, "{}/{}".format(*pair))
-                await self._engine.purge(older, seq - 1)
 
     def make_put(self, owner: str, session: str, folder: Path, *, is_loaded: bool = True) -> NewRecord:
         root = self._root
