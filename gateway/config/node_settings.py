@@ -34,9 +34,7 @@ class JournalSettings(Struct, frozen=True, kw_only=True):
     """How long conversations and deliveries are kept, and how much space they may take."""
 
     retention: Annotated[
-        Duration,
-        describe("conversations that nobody used for so long are forgotten, none before a week; 0: none ever is"),
-        RELOADABLE,
+        Duration, describe("forget conversations after this time without use, at least a week; 0: never"), RELOADABLE
     ] = 7_776_000.0
     max_size: Annotated[
         Size,
@@ -58,6 +56,4 @@ class JobSettings(Struct, frozen=True, kw_only=True):
     """The limits of jobs and reminders; see docs/jobs.md."""
 
     each_person: Annotated[int, describe("the most jobs of one person", ge=1, le=10_000)] = 50
-    runs_an_hour: Annotated[
-        int, describe("how often all jobs of one person together run in an hour, at most", ge=1, le=10_000)
-    ] = 60
+    runs_an_hour: Annotated[int, describe("the most runs of all jobs of one person in an hour", ge=1, le=10_000)] = 60

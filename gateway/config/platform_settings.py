@@ -28,12 +28,9 @@ class DisplaySettings(Struct, frozen=True, kw_only=True):
     """How much of the work on an answer people see while it lasts. A network and a chat may override it."""
 
     progress: Annotated[
-        ProgressDisplay,
-        describe("a line on what the agent does: `tools` names them, `all` says too what the last one was given"),
+        ProgressDisplay, describe("a line about the work: `tools` names them, `all` shows the last arguments too")
     ] = "off"
-    reactions: Annotated[
-        bool, describe("whether what a person wrote bears a reaction: seen, being answered, answered, failed")
-    ] = False
+    reactions: Annotated[bool, describe("show by reactions: seen, being answered, answered, failed")] = False
     typing: Annotated[bool, describe("whether the bot is shown as typing, or at work, where a network has that")] = True
     final: Annotated[
         Literal["new", "edit"],
@@ -57,19 +54,13 @@ class PlatformSettings(Struct, frozen=True, kw_only=True):
     IS_STAMPED: ClassVar[bool] = False
 
     enabled: Annotated[bool | None, describe("whether it is used; by default where its token is there")] = None
-    home_channel: Annotated[
-        str, describe("the id of the chat that gets what nobody asked for: reports, alerts, BOOT.md"), RELOADABLE
-    ] = ""
+    home_channel: Annotated[str, describe("the id of the chat for reports, alerts and BOOT.md"), RELOADABLE] = ""
     home_channel_name: Annotated[str, describe("what that chat is called, for people"), RELOADABLE] = ""
-    require_mention: Annotated[
-        bool, describe("in groups, answer only when spoken to: a mention, a reply, a command")
-    ] = True
+    require_mention: Annotated[bool, describe("in groups, answer only a mention, a reply or a command")] = True
     free_response_channels: Annotated[tuple[str, ...], describe("groups in which everything is answered, by id")] = ()
     streaming: Annotated[
         Literal["auto", "edit", "off"],
-        describe(
-            "whether an answer can be seen while it grows: in the network's own way if it has one, by edits, or not"
-        ),
+        describe("show an answer while it grows: in the way of the network, by edits, or not"),
     ] = "auto"
     progress: Annotated[ProgressDisplay | None, describe("over `display.progress`, on this network"), RELOADABLE] = None
     reactions: Annotated[bool | None, describe("over `display.reactions`, on this network"), RELOADABLE] = None
@@ -82,8 +73,7 @@ class PlatformSettings(Struct, frozen=True, kw_only=True):
         ),
     ] = False
     max_parts: Annotated[
-        int,
-        describe("how many messages an answer may become; a longer one ends in a file with all of it", ge=1, le=100),
+        int, describe("the most messages of an answer; a longer one ends in a file with all of it", ge=1, le=100)
     ] = 10
 
     @property

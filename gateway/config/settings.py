@@ -32,42 +32,25 @@ else:
 class ModelSettings(Struct, frozen=True, kw_only=True):
     """A language model and how it is reached."""
 
-    provider: Annotated[
-        Provider,
-        describe(
-            "who offers it; `openai` is any endpoint that speaks its language, `demo` is built in and needs nothing"
-        ),
-    ] = DEMO
+    provider: Annotated[Provider, describe("`openai`: any endpoint of that form; `demo`: built in, needs nothing")] = (
+        DEMO
+    )
     name: Annotated[str, describe("the model's name at its provider, for instance `gpt-5-mini`")] = ""
-    base_url: Annotated[
-        str, describe("the address of the endpoint; by default the provider's own", pattern=HTTP_PATTERN)
-    ] = ""
+    base_url: Annotated[str, describe("the endpoint's address; by default its provider's", pattern=HTTP_PATTERN)] = ""
     api_key: Annotated[Secret, describe("the key; by default what the provider's usual variable holds")] = Secret()
     script: Annotated[str, describe("for `demo`: a file of turns that are played back instead of thought up")] = ""
     timeout: Annotated[Duration, describe("how long the next piece of an answer is waited for", ge=1, le=3600)] = 120.0
     retries: Annotated[int, describe("how often a call is tried again before its first piece came", ge=0, le=10)] = 2
-    fallbacks: Annotated[
-        tuple[str, ...], describe("names under `models` that are tried in turn when this one fails")
-    ] = ()
-    context_window: Annotated[
-        int, describe("tokens that fit into one call; histories are compacted before", ge=1000)
-    ] = 128_000
-    input_price: Annotated[
-        float, describe("what a million tokens cost going in; 0: what is known of the model, if anything is", ge=0)
-    ] = 0.0
-    output_price: Annotated[float, describe("what a million tokens cost coming out; 0: as above", ge=0)] = 0.0
-    cached_price: Annotated[
-        Price | None, describe("the same of tokens that the provider has in its cache; else as those going in")
-    ] = None
+    fallbacks: Annotated[tuple[str, ...], describe("names under `models` to try in turn when this one fails")] = ()
+    context_window: Annotated[int, describe("tokens in one call; longer histories are compacted", ge=1000)] = 128_000
+    input_price: Annotated[float, describe("the price of a million input tokens; 0: the known one, if any", ge=0)] = 0.0
+    output_price: Annotated[float, describe("the price of a million output tokens; 0: as above", ge=0)] = 0.0
+    cached_price: Annotated[Price | None, describe("the price of input tokens from the cache; else of input")] = None
     cache_write_price: Annotated[
-        Price | None, describe("the same of tokens that go into that cache; else as those going in")
+        Price | None, describe("the price of input tokens put into the cache; else of input")
     ] = None
-    pictures: Annotated[
-        bool, describe("whether it is shown pictures; one without eyes is told where they lie, and not even asked")
-    ] = True
-    options: Annotated[
-        dict[str, Any], describe("further parameters of each call, for instance `{temperature: 0.2}`")
-    ] = {}
+    pictures: Annotated[bool, describe("whether it sees pictures; otherwise it gets only their paths")] = True
+    options: Annotated[dict[str, Any], describe("further parameters of each call, as `{temperature: 0.2}`")] = {}
 
 
 class AgentSettings(Struct, frozen=True, kw_only=True):
@@ -76,24 +59,18 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     description: Annotated[str, describe("what it is for; other agents read it before they call it")] = ""
     instructions: Annotated[str, describe("what stands before every conversation")] = ""
     context_files: Annotated[
-        tuple[str, ...],
-        describe("files whose text stands behind the instructions; relative ones begin at the first of `tools.roots`"),
+        tuple[str, ...], describe("files to add to the instructions, relative to the first of `tools.roots`")
     ] = ("AGENTS.md",)
     model: Annotated[str, describe("a name under `models`; by default the one of `model`")] = ""
     tools: Annotated[
-        tuple[str, ...] | None, describe("the tools it has, by name; `mcp_NAME` are all of that server; by default all")
+        tuple[str, ...] | None, describe("its tools by name; `mcp_NAME`: all of that server; by default all")
     ] = None
     skills: Annotated[tuple[str, ...] | None, describe("the skills it may load, by name; by default all")] = None
     hooks: Annotated[tuple[str, ...], describe("hooks that see this agent's turns alone, by name")] = ()
     agents: Annotated[tuple[str, ...], describe("the agents that it may call, and hand over to")] = ()
     transfers: Annotated[bool, describe("whether it may hand the conversation over, or only call")] = True
-    picture_turns: Annotated[
-        int, describe("so many turns after its own a picture is still shown to the model; 0: in its own alone", ge=0)
-    ] = 3
-    vision: Annotated[
-        str,
-        describe("a name under `models`: it says in words what pictures show, and the agent's own model is shown none"),
-    ] = ""
+    picture_turns: Annotated[int, describe("in how many further turns the model sees a picture", ge=0)] = 3
+    vision: Annotated[str, describe("a name under `models`: it describes pictures for the agent's own model")] = ""
     max_hops: Annotated[int, describe("calls of the model in one turn; 0: no limit", ge=0)] = 50
     max_tokens: Annotated[int, describe("tokens in one turn; 0: no limit", ge=0)] = 0
     max_time: Annotated[Duration, describe("how long one turn may take; 0: no limit")] = 900.0
@@ -114,15 +91,12 @@ class ChatSettings(Struct, frozen=True, kw_only=True):
 
     answer: Annotated[
         AnswerRule | None,
-        describe(
-            "in groups: `mention` when it is spoken to, `quiet` likewise but it listens to the rest, `always`, or "
-            "`never` but for commands"
-        ),
+        describe("in groups: `mention`, `quiet` (it hears the rest too), `always`, or `never` but commands"),
     ] = None
     agent: Annotated[str, describe("who answers there, a name under `agents`")] = ""
     model: Annotated[str, describe("a name under `models`")] = ""
     language: Annotated[
-        str, describe("in which it answers, as `en` or `de-AT`"), Meta(pattern=rf"^({LANGUAGE_PATTERN})?$")
+        str, describe("its language, as `en` or `de-AT`"), Meta(pattern=rf"^({LANGUAGE_PATTERN})?$")
     ] = ""
     progress: Annotated[ProgressDisplay | None, describe("over `display.progress`, there")] = None
     reactions: Annotated[bool | None, describe("over `display.reactions`, there")] = None
@@ -144,43 +118,28 @@ class SandboxSettings(Struct, frozen=True, kw_only=True):
     write: Annotated[tuple[str, ...], describe("further places that can be written, for instance `~/.cache`")] = ()
     network: Annotated[bool, describe("whether commands reach the network")] = True
     sockets: Annotated[
-        bool,
-        describe(
-            "whether they reach sockets with a path (Docker, an ssh agent, the desktop); it is a way out of the rest"
-        ),
+        bool, describe("whether they reach sockets with a path, as those of Docker: a way out of the rest")
     ] = False
-    command: Annotated[
-        tuple[str, ...], describe("a program of yours with its arguments that is put in front instead, such as `bwrap`")
-    ] = ()
+    command: Annotated[tuple[str, ...], describe("your own program before each command instead, as `bwrap`")] = ()
 
 
 class ToolSettings(Struct, frozen=True, kw_only=True):
     """The limits of the built-in tools."""
 
     roots: Annotated[
-        tuple[str, ...],
-        describe(
-            "directories in which files may be read and written for owners and admins; relative ones begin at the home"
-        ),
+        tuple[str, ...], describe("folders whose files owners and admins may read and write, relative to the home")
     ] = ("hermes-gateway/workspace",)
     shell: Annotated[
         Literal["ask", "sandboxed", "allow", "off"],
-        describe(
-            "whether a person is asked before a command runs; `sandboxed`: those of owners and admins run unasked, in "
-            "the sandbox and without network"
-        ),
+        describe("`sandboxed`: commands of owners and admins run unasked, in the sandbox, without network"),
     ] = "ask"
     sandbox: SandboxSettings = SandboxSettings()
     approvers: Annotated[
         tuple[Literal["owner", "admin", "asker"], ...],
-        describe(
-            "whose yes lets a tool run that asks first, owners always; `asker`: whoever asks decides for themself, "
-            "whoever they are"
-        ),
+        describe("who may approve a tool call, owners always; `asker`: the person who asks, whoever that is"),
     ] = ("owner", "admin")
     unattended: Annotated[
-        Duration,
-        describe("how long work that nobody waits for (BOOT.md, a schedule) waits for that yes; then it goes on", ge=1),
+        Duration, describe("how long BOOT.md or a schedule waits for an approval; then it goes on", ge=1)
     ] = 600.0
     shell_allow: Annotated[
         ShellRules,
@@ -192,8 +151,7 @@ class ToolSettings(Struct, frozen=True, kw_only=True):
     shell_timeout: Annotated[Duration, describe("when a command that still runs is ended", ge=1, le=3600)] = 120.0
     output_limit: Annotated[Size, describe("how much of a tool's output the model gets to see", ge=1000)] = 64_000
     fetch_hosts: Annotated[
-        tuple[str, ...],
-        describe("hosts on this machine or network that the web tool may reach; all others there are refused"),
+        tuple[str, ...], describe("local hosts that the web tool may reach; it reaches no others here")
     ] = ()
     search: SearchSettings = SearchSettings()
 
@@ -205,9 +163,7 @@ class McpServerSettings(Struct, frozen=True, kw_only=True):
     args: Annotated[tuple[str, ...], describe("its arguments")] = ()
     env: Annotated[dict[str, Secret], describe("its environment; `${NAME}` takes a value from ours")] = {}
     url: Annotated[str, describe("the address, where no program is to be started", pattern=HTTP_PATTERN)] = ""
-    headers: Annotated[
-        dict[str, Secret], describe("headers of each request; `${NAME}` takes a value from our environment")
-    ] = {}
+    headers: Annotated[dict[str, Secret], describe("headers of each request; `${NAME}` is a variable of ours")] = {}
     tools: Annotated[tuple[str, ...] | None, describe("the tools that are offered, by name; by default all")] = None
     trust: Annotated[
         Literal["none", "read", "all"] | None,
@@ -216,9 +172,7 @@ class McpServerSettings(Struct, frozen=True, kw_only=True):
             "none, and for a server that is older than this setting `read`, for owners and admins"
         ),
     ] = None
-    allow: Annotated[
-        tuple[str, ...], describe("further tools that run without a question, by the server's own names")
-    ] = ()
+    allow: Annotated[tuple[str, ...], describe("further tools that run unasked, by their names there")] = ()
     timeout: Annotated[Duration, describe("how long one call may take", ge=1, le=3600)] = 60.0
     enabled: Annotated[bool, describe("whether it is used")] = True
 
@@ -235,17 +189,14 @@ class GatewaySettings(Struct, frozen=True, kw_only=True):
     """The daemon itself."""
 
     shutdown_timeout: Annotated[
-        Duration,
-        describe("how long what has begun may go on after SIGTERM, and how long a second gateway waits", ge=1, le=600),
+        Duration, describe("how long work may go on after SIGTERM, and a second gateway waits", ge=1, le=600)
     ] = 30.0
     timezone: Annotated[
-        str,
-        describe("where days begin and end that usage is summed by, as `Europe/Berlin`; by default this machine's"),
-        RELOADABLE,
+        str, describe("the zone whose days usage is summed by, as `Europe/Berlin`; else the local one"), RELOADABLE
     ] = ""
     ping: Annotated[
         Annotated[str, Meta(pattern=r"^(https?://\S+)?$")],
-        describe("a URL that is called each minute, for a service that alerts you when the calls stop"),
+        describe("a URL to call each minute, for a service that alerts you when the calls stop"),
     ] = ""
 
 
@@ -260,66 +211,54 @@ class HookOverrides(Struct, frozen=True, kw_only=True):
     options: Annotated[dict[str, Any], describe("over the `options` of its manifest")] = {}
     env: Annotated[
         tuple[Annotated[str, Meta(pattern=VARIABLE_PATTERN)], ...],
-        describe("further variables of the environment that it gets, by name; their values belong into `.env`"),
+        describe("further variables that it gets, by name; write their values into `.env`"),
     ] = ()
     isolation: Annotated[
-        Literal["process", "none"] | None,
-        describe("`none` runs it inside the gateway, where it can disturb everything"),
+        Literal["process", "none"] | None, describe("`none`: inside the gateway, where it can disturb everything")
     ] = None
     on_error: Annotated[
         Literal["skip", "deny"] | None,
-        describe(
-            "what happens where it cannot decide: `deny` refuses what it intercepts; by default as its manifest says"
-        ),
+        describe("`deny`: a failure denies what it intercepts; by default as its manifest says"),
     ] = None
-    schedule: Annotated[
-        str | None, describe("when the clock calls it, over its manifest; empty: never by the clock")
-    ] = None
+    schedule: Annotated[str | None, describe("when the clock calls it, over its manifest; empty: never")] = None
     agents: Annotated[
-        tuple[str, ...], describe("it hears the turns of these agents alone; `agents.NAME.hooks` says the same")
+        tuple[str, ...], describe("the only agents that it hears; `agents.NAME.hooks` says the same")
     ] = ()
     written_for: Annotated[
         Literal["hermes", "gateway"] | None,
-        describe("for whom its code was written; by default that is seen in it, and `hooks info` says why"),
+        describe("the program that it was written for; by default its code shows that"),
     ] = None
     keep: Annotated[
-        bool | None,
-        describe("`false`: its process ends after `hooks.idle` without a call; `true`: never; over its manifest"),
+        bool | None, describe("`false`: its process ends after `hooks.idle`; `true`: never; over its manifest")
     ] = None
 
 
 class HooksSettings(Struct, frozen=True, kw_only=True):
     """Hooks. A key that is none of these and holds a mapping is the name of a hook, or `plugin:NAME`: its settings."""
 
-    dirs: Annotated[
-        tuple[str, ...], describe("further directories of hooks; relative ones begin at the home"), RELOADABLE
-    ] = ()
+    dirs: Annotated[tuple[str, ...], describe("further folders of hooks, relative to the home"), RELOADABLE] = ()
     enabled: Annotated[tuple[str, ...], describe("built-in hooks that are switched on, by name"), RELOADABLE] = ()
     disabled: Annotated[tuple[str, ...], describe("hooks that are switched off, by name"), RELOADABLE] = ()
     env: Annotated[
         Literal["lenient", "strict"],
-        describe("`strict`: a hook written for Hermes gets no variable that it does not declare"),
+        describe("`strict`: a hook of Hermes gets only variables that it declares"),
         RELOADABLE,
     ] = "lenient"
     trust: Annotated[
         Literal["placed", "pinned"],
-        describe("`pinned`: a new or changed hook runs only after `hooks trust NAME`"),
+        describe("`pinned`: a new or changed hook waits for `hooks trust NAME`"),
         RELOADABLE,
     ] = "placed"
     memory: Annotated[Size, describe("what the process of one hook may use", ge=32_000_000)] = 512_000_000
     processes: Annotated[
-        int,
-        describe("how many processes and threads hooks may add to those of their user, beside one process each", ge=8),
+        int, describe("how many processes and threads hooks may add, beside one process each", ge=8)
     ] = 256
     eager: Annotated[int, describe("how many hooks are started at once; further ones at their first event", ge=0)] = 50
-    idle: Annotated[
-        Duration,
-        describe("a hook's process that has nothing to lose ends after so long without a call; 0: never", ge=0),
-    ] = 600.0
+    idle: Annotated[Duration, describe("when an idle process of a hook ends, if nothing is lost; 0: never", ge=0)] = (
+        600.0
+    )
     each: Annotated[
-        dict[str, HookOverrides],
-        describe("settings of hooks by name, where a name is one of the words above"),
-        RELOADABLE,
+        dict[str, HookOverrides], describe("settings of hooks whose names are among the words above"), RELOADABLE
     ] = {}
 
     def find_overrides(self, name: str, short: str = "") -> HookOverrides:
@@ -352,16 +291,16 @@ class RoleToolSettings(Struct, frozen=True, kw_only=True):
     """The tools that an agent has when it works for a person of each role. An owner has all."""
 
     admin: Annotated[
-        tuple[str, ...], describe("the tools for an admin: names, globs such as `mcp_wiki_*`, or `all`"), ONE_OR_MORE
+        tuple[str, ...], describe("tools of an admin: names, globs as `mcp_wiki_*`, or `all`"), ONE_OR_MORE
     ] = ("all",)
     user: Annotated[
         tuple[str, ...],
-        describe("the tools for a user; `trusted` are those that need nobody's yes, such as those of trusted servers"),
+        describe("tools of a user; `trusted`: those that need no approval, as of trusted servers"),
         ONE_OR_MORE,
     ] = USER_TOOLS
-    guest: Annotated[
-        tuple[str, ...], describe("the tools for who may speak only because everybody may"), ONE_OR_MORE
-    ] = GUEST_TOOLS
+    guest: Annotated[tuple[str, ...], describe("tools of people who may write because everyone may"), ONE_OR_MORE] = (
+        GUEST_TOOLS
+    )
 
 
 class GroupSettings(Struct, frozen=True, kw_only=True):
@@ -370,7 +309,7 @@ class GroupSettings(Struct, frozen=True, kw_only=True):
     people: Annotated[tuple[str, ...], describe("who is in it, each `PLATFORM:ID`, and in no other group")] = ()
     role: Annotated[Literal["admin", "operator", "user", "guest"], describe("what they are at least")] = "user"
     rate: Annotated[
-        Annotated[int, Meta(ge=1)] | None, describe("messages a minute that each may send; by default as `access.rate`")
+        Annotated[int, Meta(ge=1)] | None, describe("messages a minute for each person; by default `access.rate`")
     ] = None
 
 
@@ -385,12 +324,8 @@ class AccessSettings(Struct, frozen=True, kw_only=True):
     group_users: Annotated[PlatformIds, describe("who may speak in groups alone")] = PlatformIds()
     chats: Annotated[PlatformIds, describe("groups in which everybody may speak")] = PlatformIds()
     everybody: Annotated[tuple[str, ...], describe("networks on which everybody may speak; dangerous")] = ()
-    strangers: Annotated[
-        Literal["pair", "ignore"], describe("`pair`: who writes to the bot gets a code that you can approve")
-    ] = "pair"
-    user_commands: Annotated[
-        tuple[str, ...] | None, describe("commands of those who are no admins; by default the harmless ones")
-    ] = None
+    strangers: Annotated[Literal["pair", "ignore"], describe("`pair`: they get a code, which you can approve")] = "pair"
+    user_commands: Annotated[tuple[str, ...] | None, describe("commands of users; by default the harmless ones")] = None
     tools: RoleToolSettings = RoleToolSettings()
     groups: Annotated[dict[str, GroupSettings], describe("people who are let in together, by the group's name")] = {}
     rate: Annotated[
@@ -402,10 +337,10 @@ class AccessSettings(Struct, frozen=True, kw_only=True):
 class UsageLimit(Struct, frozen=True, kw_only=True):
     """The limits of usage in a day or a month; a missing one has no limit."""
 
-    tokens: Annotated[
-        Annotated[int, Meta(ge=0)] | None, describe("tokens that go in and come out; by default as many as there are")
-    ] = None
-    money: Annotated[Price | None, describe("what they cost, where their price is known; by default anything")] = None
+    tokens: Annotated[Annotated[int, Meta(ge=0)] | None, describe("input and output tokens; by default no limit")] = (
+        None
+    )
+    money: Annotated[Price | None, describe("their cost, if their price is known; by default no limit")] = None
 
 
 class BudgetLimit(Struct, frozen=True, kw_only=True):
@@ -421,13 +356,11 @@ class BudgetSettings(Struct, frozen=True, kw_only=True):
     all: Annotated[BudgetLimit, describe("by everybody together")] = BudgetLimit()
     each_person: Annotated[BudgetLimit, describe("by each person who has no budget of their own")] = BudgetLimit()
     people: Annotated[
-        dict[str, BudgetLimit], describe("by one person, by an id as `hermes-gateway usage` shows it: PLATFORM:ID")
+        dict[str, BudgetLimit], describe("of one person: PLATFORM:ID, as `hermes-gateway usage` shows it")
     ] = {}
-    groups: Annotated[
-        dict[str, BudgetLimit], describe("by the people of a group of `access.groups` together, by its name")
-    ] = {}
+    groups: Annotated[dict[str, BudgetLimit], describe("of a group of `access.groups` together, by its name")] = {}
     keys: Annotated[
-        dict[str, BudgetLimit], describe("by a key of a program, for whichever `user` it calls, by the name of the key")
+        dict[str, BudgetLimit], describe("of a program's key, for every `user` that it names, by the key's name")
     ] = {}
 
 
@@ -435,31 +368,25 @@ class SessionSettings(Struct, frozen=True, kw_only=True):
     """Conversations: when a new one begins, who shares one, what happens while one is busy."""
 
     reset: Annotated[
-        Literal["none", "idle", "daily", "both"], describe("when a conversation begins anew by itself")
+        Literal["none", "idle", "daily", "both"], describe("when a new conversation begins automatically")
     ] = "none"
     idle: Annotated[Duration, describe("for `idle`: after this silence", ge=60)] = 86_400.0
     daily_at: Annotated[int, describe("for `daily`: at this hour of the day", ge=0, le=23)] = 4
     busy: Annotated[
         Literal["queue", "interrupt"],
-        describe("what a message does that comes while an answer is made, or an edit of the one that is answered"),
+        describe("what a message, or an edit of the current one, does to a running answer"),
         RELOADABLE,
     ] = "queue"
     deletions: Annotated[
-        Literal["forget", "keep"],
-        describe("what its author deletes, where the network tells: its words are forgotten, or kept all the same"),
+        Literal["forget", "keep"], describe("messages that their authors delete: forget their words, or keep them")
     ] = "forget"
     too_old: Annotated[
-        Duration,
-        describe(
-            "a message that waited longer than this, for instance while we were down, is not answered, and its sender "
-            "told so; 0: none is too old"
-        ),
+        Duration, describe("a message that waited longer, as in a downtime, gets only a note; 0: none is too old")
     ] = 86_400.0
     per_user_in_groups: Annotated[bool, describe("in a group each person has a conversation of their own")] = True
     per_user_in_threads: Annotated[bool, describe("in a thread too")] = False
     state_db: Annotated[
-        Literal["auto", "on", "off"],
-        describe("Hermes's `state.db` is written for those who read it: `auto`, once a hook is seen that does"),
+        Literal["auto", "on", "off"], describe("write Hermes's `state.db`; `auto`: once a hook reads it")
     ] = "auto"
     turns: Annotated[int, describe("answers that one gateway makes at the same time", ge=1, le=1000)] = 16
     turns_per_person: Annotated[int, describe("of those, for one person", ge=1, le=1000)] = 4
@@ -478,31 +405,26 @@ class WebSettings(Struct, frozen=True, kw_only=True):
     enabled: Annotated[bool, describe("whether there is a port")] = True
     listen: Annotated[
         str,
-        describe(
-            "an IP address of this machine and a port; without `tls` or `trusted_proxies` a loopback address; port 0 "
-            "is one that is free, and `status` says which"
-        ),
+        describe("an IP address and a port; without `tls` or `trusted_proxies` a loopback address; port 0: a free one"),
     ] = "127.0.0.1:8730"
     url: Annotated[
-        str,
-        describe("the address by which people reach it, for instance behind a reverse proxy", pattern=HTTP_PATTERN),
+        str, describe("the address that people use, for instance of a reverse proxy", pattern=HTTP_PATTERN)
     ] = ""
     hosts: Annotated[tuple[str, ...], describe("further names by which it is reached; all others are refused")] = ()
     tls: WebTlsSettings = WebTlsSettings()
     trusted_proxies: Annotated[
-        tuple[str, ...],
-        describe("IP addresses or networks of reverse proxies; what they say of where a request came from is believed"),
+        tuple[str, ...], describe("addresses or networks of reverse proxies whose word on a request's origin counts")
     ] = ()
     identity: Annotated[
         str,
         describe(
-            "the header in which these proxies, and nobody else, name the person who asks, such as `X-Forwarded-User`",
+            "the header in which these proxies alone name the person, as `X-Forwarded-User`",
             pattern=r"^([A-Za-z0-9-]{1,60})?$",
         ),
     ] = ""
     people: Annotated[
         dict[str, Role],
-        describe("who is let in to the page by that name, each with a role; they are `web:NAME`"),
+        describe("the people of that header who may use the page, as `web:NAME`, with their roles"),
         RELOADABLE,
     ] = {}
 
@@ -535,7 +457,7 @@ class SecuritySettings(Struct, frozen=True, kw_only=True):
     """The findings of `hermes-gateway security audit` that you accept."""
 
     accepted: Annotated[
-        tuple[str, ...], describe("ids of its checks; what they find is counted, and is no finding any more")
+        tuple[str, ...], describe("ids of checks whose findings you accept; they are only counted")
     ] = ()
 
 
@@ -546,12 +468,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     model: Annotated[ModelSettings, describe("the model that answers"), RELOADABLE] = ModelSettings()
     models: Annotated[dict[str, ModelSettings], describe("further models, by a name of your choice"), RELOADABLE] = {}
     agents: Annotated[
-        dict[str, AgentSettings], describe("agents by name; `main` answers where no route says otherwise"), RELOADABLE
+        dict[str, AgentSettings], describe("agents by name; `main` answers unless a route says otherwise"), RELOADABLE
     ] = {}
     routes: Annotated[tuple[RouteSettings, ...], describe("who is answered by which agent"), RELOADABLE] = ()
     chats: Annotated[
-        dict[str, ChatSettings],
-        describe("what holds in a chat or thread, by `NETWORK:CHAT` or `NETWORK:CHAT:THREAD`, as `send` takes it"),
+        dict[str, ChatSettings], describe("rules of a chat or thread, by `NETWORK:CHAT` or `NETWORK:CHAT:THREAD`")
     ] = {}
     tools: Annotated[ToolSettings, RELOADABLE] = ToolSettings()
     mcp_servers: Annotated[
@@ -581,9 +502,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     jobs: Annotated[JobSettings, RELOADABLE] = JobSettings()
     web: WebSettings = WebSettings()
     webhooks: Annotated[
-        dict[str, WebhookSettings],
-        describe("what is called from outside, by a name that stands in its address"),
-        RELOADABLE,
+        dict[str, WebhookSettings], describe("webhooks that others call, by the name in their address"), RELOADABLE
     ] = {}
     logs: LogSettings = LogSettings()
     security: SecuritySettings = SecuritySettings()

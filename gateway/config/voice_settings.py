@@ -14,12 +14,10 @@ class ProgramReach(Struct, frozen=True, kw_only=True):
     """The reach of a program that hears or speaks, beside itself and the libraries of this machine."""
 
     read: Annotated[
-        tuple[str, ...],
-        describe("files and folders that the program reads beside itself and the files that its arguments name"),
+        tuple[str, ...], describe("further files and folders that the program reads, beside those of its arguments")
     ] = ()
     write: Annotated[
-        tuple[str, ...],
-        describe("files and folders that the program writes beside one for what is temporary: a cache, say"),
+        tuple[str, ...], describe("further files and folders that the program writes, such as a cache")
     ] = ()
     network: Annotated[
         bool | None,
@@ -30,15 +28,9 @@ class ProgramReach(Struct, frozen=True, kw_only=True):
 class TranscriptionSettings(ProgramReach, frozen=True, kw_only=True):
     """The model or program that transcribes voice messages; off until one of them is set."""
 
-    model: Annotated[
-        str, describe("a name under `models`, of an endpoint that has `/audio/transcriptions` as OpenAI's has")
-    ] = ""
+    model: Annotated[str, describe("a name under `models` whose endpoint has `/audio/transcriptions`")] = ""
     command: Annotated[
-        tuple[str, ...],
-        describe(
-            "a program of this machine with its arguments, which prints the words; `{file}` and `{language}` in them "
-            "stand for the path of the audio and for `voice.language`"
-        ),
+        tuple[str, ...], describe("a program that prints the words of `{file}`; `{language}` is `voice.language`")
     ] = ()
 
     def __post_init__(self) -> None:
@@ -49,16 +41,11 @@ class TranscriptionSettings(ProgramReach, frozen=True, kw_only=True):
 class SpeakerSettings(ProgramReach, frozen=True, kw_only=True):
     """The model or program that reads answers aloud to people who want that; off until one of them is set."""
 
-    model: Annotated[
-        str, describe("a name under `models`, of an endpoint that has `/audio/speech` as OpenAI's has")
-    ] = ""
+    model: Annotated[str, describe("a name under `models` whose endpoint has `/audio/speech`")] = ""
     voice: Annotated[str, describe("which voice of that model speaks", max_length=200)] = "alloy"
     command: Annotated[
         tuple[str, ...],
-        describe(
-            "a program of this machine with its arguments, which reads the words and prints the audio; or writes it to "
-            "the file whose path stands for `{file}` in them; `{language}` is `voice.language`"
-        ),
+        describe("a program that reads words, and prints audio or writes `{file}`; `{language}` is `voice.language`"),
     ] = ()
 
     def __post_init__(self) -> None:
@@ -76,7 +63,4 @@ class VoiceSettings(Struct, frozen=True, kw_only=True):
         describe("the language that is spoken, as `en` or `de-AT`; by default whoever listens finds out"),
         Meta(pattern=rf"^({LANGUAGE_PATTERN})?$"),
     ] = ""
-    patience: Annotated[
-        Duration,
-        describe("how long all audio of a message, or one answer that is spoken, may take", ge=1, le=600),
-    ] = 60.0
+    patience: Annotated[Duration, describe("how long the audio of one message or answer may take", ge=1, le=600)] = 60.0

@@ -27,15 +27,10 @@ class WebhookKeys(Struct, frozen=True, kw_only=True):
     """The way in which the sender of `/webhooks/NAME` is verified; a HOOK.yaml has the same keys."""
 
     secret_env: Annotated[
-        str,
-        describe(
-            "the variable of the environment that holds the secret; its value belongs into `.env`",
-            pattern=VARIABLE_PATTERN,
-        ),
+        str, describe("the variable with the secret; its value belongs into `.env`", pattern=VARIABLE_PATTERN)
     ]
     verify: Annotated[
-        WebhookSigner,
-        describe("who signs, and how: `standard` is Standard Webhooks, `token` the secret itself in a header"),
+        WebhookSigner, describe("who signs: `standard` is Standard Webhooks, `token` the secret in a header")
     ]
 
 
@@ -45,10 +40,7 @@ class WebhookSettings(WebhookKeys, frozen=True, kw_only=True):
     template: Annotated[
         str, describe("makes it a message to an agent; `{issue.title}` is what stands there in what was sent, quoted")
     ] = ""
-    when: Annotated[
-        dict[str, Any],
-        describe("of what the template makes a message, by fields: `{kind: issues.opened}`; else of all"),
-    ] = {}
+    when: Annotated[dict[str, Any], describe("make a message only if these fields fit: `{kind: issues.opened}`")] = {}
     session: Annotated[
         str,
         describe(
