@@ -11,6 +11,7 @@ import pytest
 from anyio import to_thread
 
 from gateway.config.desk_settings import DeskSettings
+from gateway.desk.ask import DENY, REASON, make_own_answer
 from gateway.desk.codex import HookEntry, check_trust, read_patch
 from gateway.desk.open_shells import RISK, find_open_shell
 from gateway.desk.programs import PROGRAMS
@@ -119,6 +120,18 @@ async def test_a_line_of_a_person_s_own_asks_the_same(desk: Desk) -> None:
     await to_thread.run_sync(desk.gateway.kill)
     code, reason = await run("gemini", "touch made")
     assert (code, "does not answer" in reason) == (2, True)
+
+
+def test_without_a_gateway_the_setting_decides_and_no_dialog_is_asked_for() -> None:
+    """Codex runs what it gets `ask` for, and Gemini CLI waits for ever."""
+    for program, event in (("codex", "PreToolUse"), ("gemini", "BeforeTool")):
+        answers = [make_own_answer(program, event, down) for down in ("ask", "deny", "pass")]
+        assert answers == [(2, REASON), (2, REASON), (0, "")]
+    assert [make_own_answer("codex", "PermissionRequest", down)[1] for down in ("ask", "deny", "pass")] == [
+        "",
+        DENY,
+        "",
+    ]
 
 
 def test_codex_s_checksum_of_a_hook_is_ours() -> None:
