@@ -19,6 +19,7 @@ from gateway.adapters.shared.folder import load_settings_schema
 from gateway.agent.models.script import read_script
 from gateway.agent.toolbox.key_homes import WIDE_ROOT, find_wide_roots
 from gateway.backup.shared_journal import find_servers
+from gateway.cli.desk_checks import check_codex, show_desk
 from gateway.cli.hooks.check import check_folder, list_all, list_places
 from gateway.cli.model_probe import address_of, probe_models, show_loading
 from gateway.cli.output import (
@@ -46,13 +47,12 @@ from gateway.daemon.hooks import list_sources
 from gateway.daemon.platforms import why_not_served
 from gateway.daemon.unknown_names import find_unknown_hooks, find_unknown_prices
 from gateway.daemon.webhooks import find_bad_secrets, find_missing_secrets
-from gateway.desk.codex import check_trust
 from gateway.desk.programs import PROGRAMS
-from gateway.desk.settings_file import find_file, list_own_hooks
+from gateway.desk.settings_file import find_file
 from gateway.engine.sqlite.backup import count_bytes, verify_journal
 from gateway.engine.sqlite.journal_end import read_fault
 from gateway.engine.sqlite.journal_file import COMPANION_SUFFIXES
-from gateway.errors import ConfigError, ExitCode, GatewayError, HookError, NotRunning
+from gateway.errors import ExitCode, GatewayError, HookError, NotRunning
 from gateway.hermes.doctor import (
     BROKEN,
     DEGRADES,
@@ -331,16 +331,6 @@ def check_hooks(found: DoctorTarget) -> Iterator[Finding]:
             yield make_finding(folder.path, f"it cannot run here: {lack}", remedy)
 
 
-def check_desk(_found: DoctorTarget) -> Iterator[Finding]:
-    """Find the hooks of `connect codex` that Codex does not run, about which it says nothing."""
-    codex = PROGRAMS["codex"]
-    path = find_file(codex, get_process_environment())
-    with suppress(ConfigError):
-        if skipped := check_trust(path, list_own_hooks(codex, path)):
-            what = f"Codex does not run these hooks of the gateway: {', '.join(skipped)}"
-            yield make_finding(path, what, "start `codex`, and choose `Trust all and continue`")
-
-
 CHECKS: Mapping[str, DoctorCheck] = {
     "home": check_home_folder,
     "configuration": check_configuration,
@@ -350,7 +340,7 @@ CHECKS: Mapping[str, DoctorCheck] = {
     "models": check_models,
     "platforms": check_platforms,
     "hooks": check_hooks,
-    "desk": check_desk,
+    "desk": lambda _found: check_codex(find_file(PROGRAMS["codex"], get_process_environment())),
     "roots": check_roots,
     "byte code": check_byte_code,
     "service": lambda _found: check_own_units(get_process_environment()),
@@ -363,6 +353,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--hermes", action="store_true", help="what of a home made by Hermes works here, and why not")
     says = "with --hermes: start what is switched on, each in a process without secrets and network, to be thrown away"
     parser.add_argument("--load", action="store_true", help=says)
+    parser.add_argument("--desk", action="store_true", help="in which cases a program on this desk runs a tool unasked")
     parser.add_argument("--offline", action="store_true", help="ask no model for an answer")
     add_json_option(parser)
 
@@ -370,6 +361,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, home: Home) -> int:
     if args.load and not args.hermes:
         raise HookError("--load goes with --hermes: hermes-gateway doctor --hermes --load")
+    if args.desk:
+        return show_desk(home, as_json=args.json)
     if args.hermes:
         environ = get_process_environment()
         schema = find_schema(load_settings_schema(), home, environ)

@@ -75,6 +75,7 @@ class Program(NamedTuple):
     events: ProgramEvents
     tools: ToolNames
     has_dialog: bool = False
+    blocks_from: str = ""  # the version from which it denies a tool if our command fails
     note: str = ""  # for the person who has just connected it
     find_risk: Callable[[str, Args], str] = lambda _tool, _args: ""
     split: Callable[[str, Args], list[tuple[str, dict[str, Any]]]] = lambda _tool, _args: []
@@ -96,6 +97,7 @@ PROGRAMS: Mapping[str, Program] = {
         ),
         tools=CLAUDE_TOOLS,
         has_dialog=True,
+        blocks_from="2.1.295",
     ),
     "codex": Program(
         name="codex",

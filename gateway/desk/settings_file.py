@@ -91,6 +91,11 @@ def list_own_hooks(program: Program, path: Path) -> list[HookEntry]:
     return _list_own_hooks(kept, program)
 
 
+def find_gateways(program: Program, path: Path) -> frozenset[str]:
+    """Return the gateways that these settings ask. Raises ConfigError as `connect` does."""
+    return frozenset(_find_gateway(hook.fields) for hook in list_own_hooks(program, path))
+
+
 def has_own_lines(program: Program, path: Path, socket: Path, settings: DeskSettings) -> bool:
     """Return True if all our lines are in the file as `connect` writes them, each for all calls of its event."""
     try:

@@ -49,6 +49,7 @@ PEOPLE = f"owners: {{telegram: ['{ANN}']}}, users: {{telegram: ['{BEN}']}}"
 SETTINGS = f"  name: {json.dumps(BAD)}\naccess: {{{PEOPLE}, tools: {{user: [shell]}}}}\n"
 COMMAND_LINES = """
 status | status --json | doctor | doctor --json | doctor --hermes | doctor --hermes --json
+doctor --desk | doctor --desk --json
 security audit | security audit --json
 hooks list | hooks list --all | hooks list --json | hooks info bad | hooks info bad --json | hooks stats
 hooks stats --json | hooks check | hooks check --json | hooks check bad | hooks logs bad | hooks logs bad --json

@@ -5,6 +5,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,8 @@ from anyio import to_thread
 
 from gateway.desk.programs import PROGRAMS
 from gateway.testing import GatewayProcess
-from gateway.testing.networks.wire import Shown
-from tests.adapters.telegram_wire import TelegramWire
+from gateway.testing.networks.wire import ANN, BEN, Shown
+from tests.adapters.telegram_wire import TOKEN, TelegramWire
 from tests.spine import until
 
 # What each program sent, at a version, for one command of its shell, and what it did with each answer.
@@ -88,6 +90,25 @@ class Desk:
 
     async def closed(self, shown: Shown, words: str) -> None:
         await until(lambda: words in shown.text and not shown.buttons, words, 20)
+
+
+@asynccontextmanager
+async def open_desk(folder: Path, settings: str = "") -> AsyncIterator[Desk]:
+    """Run a gateway with an owner on Telegram, to which Claude Code is connected. `settings` is YAML."""
+    wire = TelegramWire()
+    async with wire.serving():
+        with GatewayProcess(folder / "home") as gateway:
+            gateway.environ |= {name: value for name, value in wire.environ.items() if "TOKEN" not in name}
+            access = f"access: {{owners: {{telegram: ['{ANN}']}}, admins: {{telegram: ['{BEN}']}}}}\n"
+            gateway.script({"user": "", "text": "Hello."}, settings=access + settings)
+            gateway.home.env.write_text(f"TELEGRAM_BOT_TOKEN={TOKEN}\n")
+            gateway.home.env.chmod(0o600)
+            (folder / "desk").mkdir()
+            desk = Desk(gateway, wire, folder / "desk")
+            await desk.connect()
+            await to_thread.run_sync(gateway.start)
+            yield desk
+            await to_thread.run_sync(gateway.kill)  # while the network still sees its connections end
 
 
 def make_call(tool: str = "Bash", event: str = "PreToolUse", **args: str) -> str:

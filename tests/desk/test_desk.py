@@ -398,3 +398,30 @@ def test_the_command_imports_next_to_nothing(tmp_path: Path) -> None:
         check=True,
     )
     assert found.stdout.strip() == "{'_socket'}"
+
+
+def make_program(folder: Path, version: str) -> None:
+    """Put a program into this folder that says its version, as Claude Code does."""
+    folder.mkdir(exist_ok=True)
+    (folder / "claude").write_text(f"#!/bin/sh\necho '{version} (Claude Code)'\n")
+    (folder / "claude").chmod(0o755)
+
+
+async def test_the_doctor_says_what_stays_open_on_a_desk(desk: Desk, tmp_path: Path) -> None:
+    desk.gateway.environ["PATH"] = f"{tmp_path / 'bin'}{os.pathsep}{desk.gateway.environ['PATH']}"
+    doctor = lambda: to_thread.run_sync(desk.gateway.cli, "doctor", "--desk")  # noqa: E731
+    make_program(tmp_path / "bin", "2.1.332")
+    fine = await doctor()
+    assert fine.returncode == 0, fine.stdout
+    assert ("Claude Code 2.1.332: fine" in fine.stdout, "Codex: not connected" in fine.stdout) == (True, True)
+    make_program(tmp_path / "bin", "2.1.197")
+    assert "2.1.197 runs a tool if our command is missing" in " ".join((await doctor()).stdout.split())
+    whole = json.loads(desk.file.read_text())
+    desk.file.write_text(json.dumps(whole | {"disableAllHooks": True}))
+    assert "`disableAllHooks` ends all hooks" in " ".join((await doctor()).stdout.split())
+    del whole["hooks"]["PermissionRequest"]
+    desk.file.write_text(json.dumps(whole).replace(str(desk.gateway.home.desk_socket), "/srv/other/desk.sock", 1))
+    await to_thread.run_sync(desk.gateway.kill)
+    said = " ".join((await doctor()).stdout.split())
+    for words in ("ask another gateway, at /srv/other/desk.sock", "lines of ours are missing", "no gateway answers"):
+        assert words in said

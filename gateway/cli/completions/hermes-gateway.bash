@@ -39,7 +39,7 @@ _hermes_gateway() {
                 ' stop') words="--help" ;;
                 ' restart') words="--help" ;;
                 ' reload') words="--help --json" ;;
-                ' doctor') words="--help --hermes --load --offline --json" ;;
+                ' doctor') words="--help --hermes --load --desk --offline --json" ;;
                 ' security') words="audit --help" ;;
                 ' security audit') words="--help --fix --json" ;;
                 ' hooks') words="list info stats logs new dev check schema test fire enable disable reload reset trust forget deps install update outdated remove freeze sync search index publish ask dead-letters --help" ;;

@@ -66,6 +66,7 @@ complete -c hermes-gateway -n '__hermes_gateway_at " reload"' -l json -d "print 
 complete -c hermes-gateway -n '__hermes_gateway_at " doctor"' -l help -d "show this help message and exit"
 complete -c hermes-gateway -n '__hermes_gateway_at " doctor"' -l hermes -d "what of a home made by Hermes works here, and why not"
 complete -c hermes-gateway -n '__hermes_gateway_at " doctor"' -l load -d "with --hermes: start what is switched on, each in a process without secrets and network, to be thrown away"
+complete -c hermes-gateway -n '__hermes_gateway_at " doctor"' -l desk -d "in which cases a program on this desk runs a tool unasked"
 complete -c hermes-gateway -n '__hermes_gateway_at " doctor"' -l offline -d "ask no model for an answer"
 complete -c hermes-gateway -n '__hermes_gateway_at " doctor"' -l json -d "print one object"
 complete -c hermes-gateway -n '__hermes_gateway_at " security"' -f -a audit -d "say who could do what they should not"
