@@ -296,9 +296,9 @@ async def test_what_is_over_a_bound_is_named(homes: tuple[Home, Home], caplog: p
     one.write("", "line\nbreak")
     await one.put()
     words = one.shared.left_out["root/workspace"]
-    assert words.startswith(f"other gateways do not have all that lies in {one.root}: ")
+    assert words.startswith(f"other gateways do not have all files of {one.root}: ")
     assert "'notes.md': 20 MB, where 20 MB are the most" in words
-    assert "'line\\nbreak': a name with signs that nobody can read" in words
+    assert "'line\\nbreak': a name with unreadable characters" in words
     assert words.endswith("and 4 more")
     assert "'many/1000'" in words
     assert words in caplog.text

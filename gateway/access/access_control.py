@@ -71,7 +71,7 @@ class AccessControl(msgspec.Struct, eq=False):
                 "%s %s is the owner here, as the only one whom a list names; to fix that: %s", platform, user, line
             )
         if line := self.suggest_owner():
-            log.warning("nobody here may approve what others ask for; name an owner in config.yaml: %s", line)
+            log.warning("no approver for other people's tool calls; name an owner in config.yaml: %s", line)
 
     def suggest_owner(self) -> str:
         """Return the line to configure if no approver is named though people write; "" if one is."""

@@ -101,9 +101,7 @@ class Pairings:
         async with self._journal.changing() as kept:
             guest = next((one for one in self.asking if number and one.number == number), None)
             if guest is None:
-                raise AccessError(
-                    f"nobody asks under the number {number}: see `hermes-gateway pairing list` for who does"
-                )
+                raise AccessError(f"no pairing request has the number {number}; see `hermes-gateway pairing list`")
             return await self._let_in(guest, role, kept.wrong)
 
     @property
@@ -137,7 +135,7 @@ class Pairings:
             if guest is None:
                 await self._journal.write_wrong(by, wrong)
                 raise AccessError(
-                    "nobody has this code, or it is more than an hour old: let them write to the bot again"
+                    "the code was not found, or it is more than an hour old; the person can ask the bot for a new one"
                 )
             left = {who: tries for who, tries in wrong.items() if who != by}
             return await self._let_in(guest, role, left)
@@ -157,8 +155,8 @@ class Pairings:
             gone = next((one for one in self.people if (one.served_as, one.user_id) == (served_as, user_id)), None)
             if gone is None:
                 raise AccessError(
-                    f"nobody with the id {user_id!r} was let in by a code on {served_as}; "
-                    "whom the configuration names is removed there"
+                    f"no user with the id {user_id!r} was paired on {served_as}; "
+                    "remove a user of the configuration there"
                 )
             await self._journal.write(people=tuple(one for one in self.people if one is not gone))
             return gone

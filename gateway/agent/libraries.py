@@ -49,7 +49,7 @@ def load_library(name: str) -> tuple[Any, ...]:
         return load_modules(*LIBRARIES[name])
     except ImportError as error:
         what = f"{LIBRARIES[name][0]} is needed and cannot be loaded ({error})"
-        remedy = describe_install(name) if name in EXTRAS else "install hermes-gateway anew"
+        remedy = describe_install(name) if name in EXTRAS else "install hermes-gateway again"
         raise ConfigError(f"{what}: {remedy}") from error
 
 

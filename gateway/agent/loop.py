@@ -24,8 +24,8 @@ from gateway.messages.transcript import Entry, ToolCall
 NO_FURTHER = "I did not come to an end within {} steps. Tell me to go on if you want me to."
 STUCK = "I did the same thing again and again without getting further, so I stopped."
 NOT_GIVEN = (
-    "Not every tool of this gateway is given to the person you speak with. When they ask for something that none of "
-    "yours can do, say so, and that whoever runs this gateway can give them more: `access.tools` in its config.yaml."
+    "The person you speak with may not use every tool of this gateway. When they ask for something that none of "
+    "yours can do, say so, and that the owner of this gateway can give them more: `access.tools` in its config.yaml."
 )
 EMPTY_STOPS = frozenset({"stop", "length", "tool_calls"})  # a model's own; what a hook left empty is meant so
 NOTHING_SAID = "My language model gave an empty answer, twice. Please say it in other words, or try again."

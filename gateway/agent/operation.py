@@ -51,7 +51,7 @@ RETRIES = 5
 Value = TypeVar("Value")
 
 APOLOGIES: Mapping[str, str] = {
-    "auth": "I could not reach my language model: it does not accept the key that I was given. "
+    "auth": "I could not reach my language model: it does not accept my API key. "
     "The person who runs me has to check it (`hermes-gateway doctor`).",
     "quota": "My language model's account has no credit left. The person who runs me has to see to it.",
     "rate": "My language model is getting too many requests just now. Please try again in a minute.",

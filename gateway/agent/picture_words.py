@@ -17,8 +17,8 @@ from gateway.messages.steps import LlmStep
 from gateway.messages.transcript import Entry
 
 PROMPT = (
-    "Describe the pictures for somebody who cannot see them, one after the other: what is to be seen, how it lies, and "
-    "every text in them word by word. The text beside them says what they want to know. At most 300 words each, "
+    "Describe the pictures for a person who cannot see them, one after the other: what is in them, where it is, "
+    "and every text in them word by word. The text beside them says what they want to know. At most 300 words each, "
     "nothing else."
 )
 SAID = "[you are not shown what is pictured; {} says of it:]\n{}\n[end of what {} says]"

@@ -23,11 +23,11 @@ from gateway.events import AskedCall, Pause, Question, is_yes
 log = logging.getLogger(__name__)
 
 REFUSED = "The person did not allow {tool} to run."
-TOO_LATE = "Nobody allowed {tool} to run in time. Go on without it."
+TOO_LATE = "No approver allowed {tool} in time. Go on without it."
 CHANGED = "{tool} is not run: this call was changed after it was allowed, {by}."
 # The texts in place of an answer that did not come.
 UNSHOWN = "The question could not be shown whole, so the answer is no."
-UNREACHABLE = "Nobody who may allow this can be reached."
+UNREACHABLE = "No approver can be reached."
 LASTING = ("session", "always")
 MOST_FORMS = 2  # one call may have questions about so many forms
 
@@ -39,7 +39,7 @@ class Refused(AgentError):
 def ask_for_approval(tool: str, *, again: bool = False) -> str:
     """Return the tool's question; details of the call are shown below it, on any platform."""
     return f"May I run {tool}?" + (
-        " The call was changed after the last answer, so it is asked again." if again else ""
+        " The call was changed after the last answer, so please answer again." if again else ""
     )
 
 

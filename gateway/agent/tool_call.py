@@ -165,7 +165,7 @@ def _resolve_tool(call: ToolCallRun, chosen: Any) -> Tool:
     names = sorted(tool.name for tool in call.tools)
     near = get_close_matches(call.name, names, 1)
     hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(names) or 'none'}"
-    raise AgentError(f"there is no tool {call.name!r}{hint}")
+    raise AgentError(f"tool {call.name!r} not found{hint}")
 
 
 def _as_tool(function: Callable[..., Any]) -> Callable[[dict[str, Any], ToolContext], Awaitable[Any]]:

@@ -178,7 +178,7 @@ class Handoff(Operation[str]):
 
 
 def _unknown(kind: str, wanted: str, known: Sequence[Agent] | Sequence[Skill]) -> AgentError:
-    return AgentError(f"there is no {kind} {wanted!r}; there are {', '.join(one.name for one in known)}")
+    return AgentError(f"{kind} {wanted!r} not found; you have {', '.join(one.name for one in known)}")
 
 
 def _choice_schema(known: Sequence[Agent] | Sequence[Skill]) -> dict[str, Any]:

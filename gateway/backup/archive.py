@@ -126,7 +126,7 @@ def write_archive(
         part = work / "archive"
         journal, digests, left_out = _write(home, part, work, count, servers, with_env=with_env)
         if not digests:
-            raise BackupError(f"there is nothing in {home.root} that could be copied")
+            raise BackupError(f"{home.root} has nothing to copy")
         if read_archive(part).digests != digests:
             raise BackupError(f"what was written to {target} is not what was read; look at that disk")
         size = part.stat().st_size

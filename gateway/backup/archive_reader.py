@@ -112,7 +112,7 @@ def _take(source: IO[bytes], path: Path | None, member: tarfile.TarInfo) -> str:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if shutil.disk_usage(path.parent).free < member.size + SPARE_ROOM:
-            raise BackupError(f"there is no room for {show(member.name)}: {member.size} bytes; nothing was put back")
+            raise BackupError(f"no space left for {show(member.name)}: {member.size} bytes; nothing was restored")
         with path.open("xb") as target:
             while data := source.read(CHUNK):
                 digest.update(data)

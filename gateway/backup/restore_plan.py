@@ -53,7 +53,7 @@ def _describe_halt(home: Home, error: OSError) -> str:
     if error.errno in (errno.EBUSY, errno.EXDEV):
         what += f", which is a mount point, or mounted apart from {home.restore}"
         remedy = "unmount it"
-    return f"{what}\n{remedy}, and start the gateway or the restore again: it goes on where it stands; nothing is lost"
+    return f"{what}\n{remedy}, and start the gateway or the restore again: it goes on where it stopped; nothing is lost"
 
 
 def apply_plan(home: Home) -> Path | None:

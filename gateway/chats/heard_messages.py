@@ -148,7 +148,7 @@ class HeardMessages(msgspec.Struct, eq=False):
                     self._news.set()
                     if not isinstance(error, EngineError):
                         raise
-                    log.warning("what was heard in %s is not written down now: %s", chat, error)
+                    log.warning("messages of %s are not written down now: %s", chat, error)
                     return
 
     async def _write(self, chat: str) -> None:

@@ -90,7 +90,7 @@ def _parse_command_line(argv: list[str]) -> tuple[argparse.Namespace, str, list[
         rest = [*rest[1:2], "--help"] if rest[1:] else []
         options.help |= not rest
     if rest and rest[0] not in COMMANDS:
-        parser.error(f"there is no command `{to_one_line(rest[0], 60)}`{_suggest(rest[0], COMMANDS)}")
+        parser.error(f"unknown command `{to_one_line(rest[0], 60)}`{_suggest(rest[0], COMMANDS)}")
     return options, rest[0] if rest else "", rest[1:]
 
 
@@ -160,7 +160,7 @@ def _add_suggestion(message: str) -> str:
     if not told:
         return to_one_line(message, 500)
     possible = [choice.strip("' ") for choice in choices.removesuffix(")").split(",")]
-    return f"there is no `{to_one_line(given, 60)}`{_suggest(given, possible)}"
+    return f"unknown argument `{to_one_line(given, 60)}`{_suggest(given, possible)}"
 
 
 def _suggest(word: str, known: Any) -> str:

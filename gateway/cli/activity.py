@@ -45,7 +45,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
         show_table(
             ("when", "who", "from", "what", "on", ""),
             [row for page in pages for row in format_rows(page)],
-            "nobody has done anything of that kind" if is_part else "nobody has done anything yet",
+            "no activity of that kind" if is_part else "no activity yet",
         )
 
 

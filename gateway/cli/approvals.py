@@ -22,7 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
     listed = verbs.add_parser("list", help="what waits, with all that would run; so without a verb")
     allowed = verbs.add_parser("yes", help="let it run, this once")
-    says = "longer than this once, where whoever wants it is the terminal's own person and was offered it"
+    says = "approve more than this one call, if the terminal's own person asks and the question offers it"
     allowed.add_argument("--for", dest="lasts", choices=("session", "always"), default="once", help=says)
     refused = verbs.add_parser("no", help="do not let it run")
     said = verbs.add_parser("say", help="answer a question that is no approval")

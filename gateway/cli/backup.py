@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         help="where to; by default into the home's backups, with the time as its name; NAME.db: the journal alone",
     )
-    create.add_argument("--with-env", action="store_true", help="the secrets too, which stand in .env")
+    create.add_argument("--with-env", action="store_true", help="the secrets in .env, too")
     check = verbs.add_parser("verify", help="read a copy, or the journal itself, from end to end")
     check.add_argument("file", nargs="?", help="by default the journal")
     back = verbs.add_parser("restore", help="put a copy in place, where nothing is")
@@ -90,7 +90,7 @@ def read_servers(home: Home) -> JournalServers | None:
     if configuration:
         return find_servers(configuration)
     if not home.journal.exists():
-        print_note(f"there is no journal in {home.root}; whether NATS servers keep one, {home.config} cannot say")
+        print_note(f"no journal in {home.root}, and {home.config} cannot be read, so NATS servers may keep one")
     return None
 
 

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace, home: Home) -> int:
     if args.message is not None and not args.message.strip():
-        print_note("hermes-gateway chat: there is nothing in --message to say")
+        print_note("hermes-gateway chat: --message is empty")
         return ExitCode.USAGE
     if args.message is not None:
         return send_message(home.socket, args.message, args.session, [], is_single=True, as_json=args.json)
@@ -56,7 +56,7 @@ def send_message(
             request = {"text": text, "session": session, "shown": [*shown], "is_single": is_single}
             answer = client.call("chat.say", request, hear)
         except NotRunning:
-            raise NotRunning(f"{GATEWAY_LEFT}\nthe answer will stand in: hermes-gateway sessions list") from None
+            raise NotRunning(f"{GATEWAY_LEFT}\nthe answer will be in: hermes-gateway sessions list") from None
     if as_json:
         show_json(answer)
     elif answer["reply"]:

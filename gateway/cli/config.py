@@ -128,7 +128,7 @@ def _print_summary(home: Home, findings: list[Finding]) -> None:
     elif home.config.exists():
         print_text(f"{home.config} {'can be used as it is' if findings else 'is right'}")
     else:
-        print_text(f"there is no {home.config}; the defaults hold, and they are right")
+        print_text(f"{home.config} not found; the defaults are in effect, and they are right")
 
 
 def _format_finding(finding: Finding) -> str:
@@ -184,7 +184,7 @@ def _find_part(data: Any, section: str) -> Any:
     for key in filter(None, section.split(".")):
         if not isinstance(data, dict) or key not in data:
             known = ", ".join(data) if isinstance(data, dict) else "nothing"
-            raise UnknownSettingError(f"there is no setting `{to_one_line(section, 100)}`\nhere there is: {known}")
+            raise UnknownSettingError(f"unknown setting `{to_one_line(section, 100)}`\nknown here: {known}")
         data = data[key]
     return data
 

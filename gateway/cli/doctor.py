@@ -440,7 +440,7 @@ def _show_unattended(target: DoctorTarget) -> None:
     if target.configuration and (found := _list_unattended(target)):
         limit = format_duration(target.configuration.settings.tools.unattended)
         tools = to_one_line(", ".join(found))
-        print_lines(f"what nobody waits for (BOOT.md, schedules, submit) asks an approver before: {tools}", "")
+        print_lines(f"work in the background (BOOT.md, schedules, submit) needs an approver for: {tools}", "")
         print_text(f"  after {limit} it goes on without (tools.unattended)")
 
 
@@ -453,7 +453,7 @@ def show_compatibility(home: Home, rows: list[CompatibilityRow], loads: Mapping[
         for why in row.why:
             print_lines(to_one_line(why, 2000), "    ")
     if not rows:
-        print_text(f"there is nothing of Hermes in {home.root}")
+        print_text(f"{home.root} has no files of Hermes")
     counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in VERDICT_COLOURS}
     what = "nothing was changed or run" if loads is None else f"{len(loads)} were loaded, nothing was changed"
     counted = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())

@@ -68,7 +68,7 @@ def tail_events(home: Home, names: list[str], number: int, *, as_json: bool) -> 
     """Show events until Ctrl-C, until the gateway ends, or until the wanted number."""
     for name in names:
         if meant := suggest_event(name):
-            print_note(f"nobody emits {name}; did you mean {meant}?")
+            print_note(f"unknown event {name}; did you mean {meant}?")
     with ControlClient(home.socket, timeout=None) as client, suppress(KeyboardInterrupt):
         client.start("events.tail", {"names": names})
         for seen, message in enumerate((one for one in client.messages() if "method" in one), start=1):
@@ -105,5 +105,5 @@ def replay_events(args: argparse.Namespace, home: Home) -> int:
     if args.json:
         show_json({**told, "trials": trials})
     elif not trials:
-        print_note("the journal keeps no such events; it keeps those that a hook with `delivery: durable` was owed")
+        print_note("the journal keeps no such events; it keeps those for hooks with `delivery: durable`")
     return ExitCode.FAILED if told["failed"] else ExitCode.OK

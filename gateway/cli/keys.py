@@ -13,13 +13,13 @@ from gateway.messages.roles import KeyRole
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = verbs.add_parser("list", help="which keys there are; none is shown")
-    new = verbs.add_parser("new", help="make one, and print it: nobody can print it again")
+    new = verbs.add_parser("new", help="make one, and print it, this once")
     new.add_argument("name", help="what it is called, for instance after the program: prometheus")
     says = "what it may do: an operator sees figures too, both speak to an agent; a desk asks before a tool, no more"
     new.add_argument("--as", dest="role", choices=get_args(KeyRole), required=True, help=says)
     speaks = "the agent that it may speak to, under /v1; without one it speaks to none"
     new.add_argument("--agent", default="", metavar="NAME", help=speaks)
-    revoke = verbs.add_parser("revoke", help="let nobody in by it any more, from now on")
+    revoke = verbs.add_parser("revoke", help="end it: from now on, no program can use it")
     revoke.add_argument("name", help="as `list` shows it")
     add_json_option(listed, new, revoke)
 
@@ -36,9 +36,9 @@ def run(args: argparse.Namespace, home: Home) -> None:
                 print_note("it opens nothing yet: an agent wants `--agent NAME`, and figures want `--as operator`")
         case "revoke":
             gone = call_gateway(home.socket, "keys.revoke", PATIENCE, name=args.name)
-            show_result(gone, to_one_line(f"nobody is let in by the key {gone['name']} any more"), as_json=args.json)
+            show_result(gone, to_one_line(f"the key {gone['name']} is revoked"), as_json=args.json)
 
 
 def show_keys(found: dict[str, Any]) -> None:
     rows = [(one["name"], one["role"], one["agent"] or "-", format_ago(one["at"])) for one in found["keys"]]
-    show_table(("key", "as", "agent", "made"), rows, "there is no key: hermes-gateway keys new NAME --as operator")
+    show_table(("key", "as", "agent", "made"), rows, "no API keys: hermes-gateway keys new NAME --as operator")

@@ -34,7 +34,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
     hook = find_hook_name(args.hook, home) if args.hook else None
     wanted = LineFilter(LEVELS.index(args.level or LEVELS[0]), hook, args.session, args.since or 0.0, args.text)
     if not home.log.exists() and not args.follow:
-        raise GatewayError(f"there is no log yet: {home.log}\nit is made when the gateway first runs")
+        raise GatewayError(f"no log yet: {home.log}\nthe first run of the gateway makes it")
     with LogFollower(home.log) as follower:  # the last lines end where it begins: none is missed or shown twice
         for raw in read_last_lines(home.log, wanted, max(args.lines, 0), follower.begin):
             show_line(raw, as_json=args.json)

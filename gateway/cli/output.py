@@ -133,7 +133,7 @@ def ask_person(question: str, is_sure: bool) -> bool:
     if is_sure:
         return True
     if not sys.stdin.isatty():
-        raise MissingAnswer("nobody is there to be asked\nwhoever has read the above says --yes")
+        raise MissingAnswer("no terminal to ask at\nread the above, then add --yes")
     return wait_for_yes(question)
 
 

@@ -25,22 +25,20 @@ from gateway.yaml_source.units import parse_duration
 
 def add_arguments(parser: CommandParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    listed = verbs.add_parser("list", help="who asks, and who was let in")
-    approve = verbs.add_parser("approve", help="let in whoever has this code: as a user, for direct messages")
-    code = (
-        "as the person was told it; the number of who asks, as `list` shows it: '#3'; or platform:id of who was let in"
-    )
+    listed = verbs.add_parser("list", help="pairing requests, paired users and invitations")
+    approve = verbs.add_parser("approve", help="authorize the person with this code: as a user, for direct messages")
+    code = "the person's code; or the number of a request, as `list` shows it: '#3'; or platform:id of a paired user"
     approve.add_argument("code", help=code)
     says = "with this role; a higher one than user counts wherever they write"
     approve.add_argument("--as", dest="role", choices=GIVEN_ROLES, default="user", help=says)
-    invite = verbs.add_parser("invite", help="make a link that lets in whoever opens it first")
+    invite = verbs.add_parser("invite", help="make a link that authorizes the first person who opens it")
     says = "with this role; a higher one than user counts wherever they write"
     invite.add_argument("--as", dest="role", choices=GIVEN_ROLES, default="user", help=says)
     lasts = "how long it is good, at most 7d (default: 1h)"
     invite.add_argument("--for", dest="lifetime", metavar="TIME", default="1h", type=check_duration, help=lasts)
     uninvite = verbs.add_parser("uninvite", help="take an invitation back")
     uninvite.add_argument("number", type=parse_invitation, help="its number, as `list` shows it: '#3'")
-    revoke = verbs.add_parser("revoke", help="let somebody in no more")
+    revoke = verbs.add_parser("revoke", help="remove a paired user")
     revoke.add_argument("platform", help=join_choices(list_places(parser.home)))
     revoke.add_argument("user", help="their id, as `list` shows it")
     add_json_option(listed, approve, invite, uninvite, revoke)
@@ -90,7 +88,7 @@ def show_invitation(made: dict[str, Any]) -> None:
 def show_people(found: dict[str, Any]) -> None:
     rows = [
         (_number_of(one), one["platform"], one["user_id"], one["user_name"], what.format(**one), format_ago(one["at"]))
-        for what, people in (("asks", found["asking"]), ("was let in as {role}", found["people"]))
+        for what, people in (("asks", found["asking"]), ("paired as {role}", found["people"]))
         for one in people
     ]
     rows += [
@@ -104,9 +102,9 @@ def show_people(found: dict[str, Any]) -> None:
         )
         for one in found["invited"]
     ]
-    show_table(("", "platform", "id", "name", "", "when"), rows, "nobody asks, and nobody was let in by a code")
+    show_table(("", "platform", "id", "name", "", "when"), rows, "no pairing requests, and no paired users")
     if found["asking"]:
-        print_text("\nlet somebody in with the code that they were told: hermes-gateway pairing approve CODE")
+        print_text("\nauthorize a person by their code: hermes-gateway pairing approve CODE")
         first = _number_of(found["asking"][0])
         print_text(f"or, if you know who it is, with the number in this list: hermes-gateway pairing approve '{first}'")
 

@@ -38,10 +38,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listed.add_argument("--platform", default="", metavar="NAME", help="only of this network")
     listed.add_argument("--role", choices=(*ROLES, "none"), default="", help="only with this role")
     listed.add_argument("-n", "--limit", type=int, default=-1, metavar="N", help="at most N (all)")
-    show = verbs.add_parser("show", help="what is held of somebody")
-    export = verbs.add_parser("export", help="all that is held of somebody, as an archive")
+    show = verbs.add_parser("show", help="the data of a person")
+    export = verbs.add_parser("export", help="all data of a person, as an archive")
     export.add_argument("-o", "--output", metavar="FILE", help="where to; by default a new file ID.zip here")
-    forget = verbs.add_parser("forget", help="remove all that is held of somebody, for good")
+    forget = verbs.add_parser("forget", help="remove all data of a person, for good")
     forget.add_argument("--yes", action="store_true", help="do not ask")
     for one in (show, export, forget):
         one.add_argument("people", nargs="+", metavar="ID", help="NETWORK:ID, as `list` shows it")
@@ -148,7 +148,7 @@ def add_file(archive: zipfile.ZipFile, name: str, path: Path) -> bool:
 def forget_people(args: argparse.Namespace, home: Home) -> int:
     if not args.yes:
         if not sys.stdin.isatty():
-            print_note("nobody was forgotten: say --yes, since there is nobody to ask")
+            print_note("no data was removed: no terminal to ask at; add --yes")
             return ExitCode.USAGE
         if not wait_for_yes(f"Forget {to_one_line(', '.join(args.people))}, with all that they said here, for good?"):
             return ExitCode.FAILED

@@ -23,7 +23,7 @@ RESTING = ("paused", "standby")  # it is down, which is no fault
 STEERING_VERBS = {
     "pause": "read and send nothing there until it is resumed, or the gateway starts again",
     "resume": "go on after a pause, with what came meanwhile",
-    "restart": "connect anew, without touching the others",
+    "restart": "connect again, without touching the others",
 }
 
 

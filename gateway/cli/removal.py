@@ -39,7 +39,7 @@ def run(args: argparse.Namespace, home: Home) -> int | None:
     show_fields(
         [
             ("gateway", f"{gateway.describe()}{'; it is stopped' if gateway.pid else ''}"),
-            ("service", f"{service.unit} goes" if service else "there is none for this home"),
+            ("service", f"{service.unit} goes" if service else "this home has none"),
             (
                 "program",
                 f"{installation.prefix} ({installation.way}){'' if command else ' stays: it is yours to remove'}",
@@ -88,7 +88,7 @@ def can_purge(home: Home) -> bool:
     print_note(f"this removes all that was said, and cannot be undone; to go on type: {home.root}")
     said = sys.stdin.readline().strip()
     if not said:
-        raise MissingAnswer("nobody typed the path of the home; nothing was removed")
+        raise MissingAnswer("the path of the home was not typed; nothing was removed")
     if said != str(home.root):
         print_note("that is not its path; nothing was removed")
     return said == str(home.root)

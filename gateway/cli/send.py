@@ -21,7 +21,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--file", action="append", default=[], metavar="PATH", help="a file beside the text; repeatable"
     )
     parser.add_argument(
-        "--wait", type=float, default=30.0, metavar="SECONDS", help="for its arrival (30); what is owed goes out anyhow"
+        "--wait",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="for its arrival (30); a pending message goes out anyhow",
     )
     add_json_option(parser)
     parser.add_argument("text", nargs="*", help="the text; without one, or for `-`, it is read from the standard input")

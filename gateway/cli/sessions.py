@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     delete.add_argument("--yes", action="store_true", help="do not ask")
     for one in (show, export, stop, delete):
         one.add_argument("session", help="its id, the beginning of its id, or a session key")
-    rebuild = verbs.add_parser("rebuild", help="make the index for searching anew from the journal")
+    rebuild = verbs.add_parser("rebuild", help="build the search index again from the journal")
     add_json_option(listed, show, search, stop, rebuild)
 
 
@@ -137,7 +137,7 @@ def show_hits(args: argparse.Namespace, home: Home) -> None:
 
 def show_hit_table(found: dict[str, Any]) -> None:
     rows = [(one["session_id"], format_moment(one["at"]), one["role"], one["snippet"]) for one in found["hits"]]
-    show_table(("session", "when", "who", ""), rows, "nobody said that")
+    show_table(("session", "when", "who", ""), rows, "no such message")
     show_next(found)
 
 
@@ -159,7 +159,7 @@ def stop(args: argparse.Namespace, home: Home) -> None:
 def delete(args: argparse.Namespace, home: Home) -> int:
     if not args.yes:
         if not sys.stdin.isatty():
-            print_note("nothing was deleted: say --yes, since there is nobody to ask")
+            print_note("nothing was deleted: no terminal to ask at; add --yes")
             return ExitCode.USAGE
         if not wait_for_yes(f"Forget {args.session}, for good?"):
             return ExitCode.FAILED

@@ -202,14 +202,14 @@ def describe_backup(backup: dict[str, Any]) -> str:
 
 def describe_page(url: str) -> str:
     """Describe the address of the page, and how to log in."""
-    return f"{apply_program_name('hermes-gateway open')} ({url})" if url else "none: there is no port"
+    return f"{apply_program_name('hermes-gateway open')} ({url})" if url else "none: the port is off"
 
 
 def describe_owners(facts: dict[str, Any]) -> str:
     """Describe the owners, and why they are."""
     found = [(f"{one['platform']}:{one['user_id']}", one["why"]) for one in facts["owners"]]
     named = [f"{format_name(facts['names'], name, name.replace(':', ' ', 1))} ({why})" for name, why in found]
-    return ", ".join(["whoever sits at this terminal", *named])
+    return ", ".join(["the person at this terminal", *named])
 
 
 def describe_sandbox(sandbox: dict[str, Any]) -> str:

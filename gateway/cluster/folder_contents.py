@@ -48,9 +48,7 @@ def list_contents(root: Path, is_left_out: IsLeftOut) -> FolderContents:
         folder = pending.popleft()
         folders += 1
         if folders > MOST_FOLDERS:
-            found.left_out.append(
-                f"what lies in and behind {folder.relative_to(root)}: more than {MOST_FOLDERS:,} folders"
-            )
+            found.left_out.append(f"the contents of {folder.relative_to(root)}: more than {MOST_FOLDERS:,} folders")
             break
         for entry in _list_entries(folder):
             path = Path(entry.path)
@@ -79,7 +77,7 @@ def _list_entries(folder: Path) -> list[os.DirEntry[str]]:
 
 def _find_fault(name: str, size: int, count: int, together: int) -> str:
     if not name.isprintable():
-        return "a name with signs that nobody can read"
+        return "a name with unreadable characters"
     if size > LARGEST_FILE:
         return f"{size / 1e6:.0f} MB, where {LARGEST_FILE / 1e6:.0f} MB are the most"
     if count >= MOST_FILES:

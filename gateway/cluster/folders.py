@@ -63,8 +63,8 @@ if TYPE_CHECKING:
 
 SHOWN_LEFT_OUT = 3
 LONGEST_BESIDE = 240  # bytes of the name of a file that is kept beside another file
-LEFT_OUT = "other gateways do not have all that lies in {folder}: {words}"
-ABSENT = "other gateways have more than what lies in {folder}, and each turn tries to write it: {words}"
+LEFT_OUT = "other gateways do not have all files of {folder}: {words}"
+ABSENT = "other gateways have more files than {folder}, and each turn tries to write them: {words}"
 
 log = logging.getLogger(__name__)
 

@@ -237,16 +237,16 @@ async def _take_node(engine: "NatsEngine", node: NodeHome, report: WaitReport) -
                     return lease
                 await lease.release()
             if holder:
-                why = f"stands by: {holder} migrates the journal"
+                why = f"on standby: {holder} migrates the journal"
             elif twin := await engine.holder(key):
-                why, twin_since = f"stands by: the name {node.name} is that of {twin}", twin_since or time.monotonic()
+                why, twin_since = f"on standby: the name {node.name} is that of {twin}", twin_since or time.monotonic()
                 if time.monotonic() > twin_since + LEASE_SECONDS + GLANCE:
                     raise ConfigError(
                         f"another gateway on this journal is called {node.name!r} too: {twin}\n"
                         f"give this one, at {node.home}, a name of its own in config.yaml: node: {{name: …}}"
                     )
         except EngineError as error:
-            why = f"stands by: {error}"
+            why = f"on standby: {error}"
         report.tell(why)
         await anyio.sleep(GLANCE)
 

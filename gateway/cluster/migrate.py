@@ -160,7 +160,9 @@ async def take_to_file(copy: JournalCopy, address: JournalServers, who: NodeHome
         if path.exists():
             if mark == moved:
                 return
-            raise EngineError(f"{path} is there already: move it away; what the servers hold is to stand in its place")
+            raise EngineError(
+                f"{path} is there already: move it away, since the journal of the servers takes its place"
+            )
         part = path.with_name(f"{path.name}.part")
         await copy_to_file(copy, engine, part)
         copy.files = await fetch_files(engine, copy.home)

@@ -22,8 +22,8 @@ OF_A_MACHINE = ("engine", "node", "web", "logs", "backup")
 DIGEST_LENGTH = 16
 OTHER_SETTINGS = "the configuration of {name} is another one than here: make config.yaml and .env alike on both"
 OTHER_HOOKS = (
-    "the hooks of {name} are others than here{which}; where a folder is missing its hook decides nothing, what a guard "
-    "guards is denied, and of what happens there it is told only if it is durable: make the folders alike on both"
+    "the hooks of {name} differ from those here{which}; without its folder a hook decides nothing, what a guard "
+    "guards is denied, and a hook gets the events there only if it is durable: make the folders alike on both"
 )
 MISSING_SKILLS = (
     "skills that conversations have loaded are missing {where}: {names}; in turns there their hooks decide nothing and "

@@ -305,7 +305,7 @@ class LeasePart(Part):
             await self._nodes.release(self._key)
 
     def _note_holder(self, holder: str) -> None:
-        why = f"stands by: {holder} serves it" if holder else "waits until it is free"
+        why = f"on standby: {holder} serves it" if holder else "waits until it is free"
         if (self.facts.state, self.facts.detail) != ("standby", why):
             self.stand_by(why)
             self._rest(why)

@@ -104,7 +104,7 @@ def _check_cluster(streams: Sequence[Mapping[str, Any]], named: int) -> Iterator
 def _check_copies(copies: Mapping[str, int]) -> Iterator[ServerFault]:
     """Check that each stream has enough copies."""
     for name in [name for name, count in copies.items() if count < SERVERS_WANTED]:
-        what = f"{copies[name]} of the servers keep the stream {name!r}: where one is lost, it is lost or stands still"
+        what = f"{copies[name]} of the servers keep the stream {name!r}: if one is lost, the stream is lost or stops"
         yield ServerFault(what, f"have three servers; nats stream edit {name} --replicas 3")
 
 

@@ -27,7 +27,7 @@ _TAKEN_HEADERS = frozenset(
     {"host", "cookie", "origin", "authorization", "x-token", "x-forwarded-for", "content-type", "content-length"}
 )
 _PAYERS = ("api", "hook", "terminal", "web", "webhook")  # who else may be charged than people on networks
-_REMEDY = "write the id that never changes; a name can be given up, and taken over by somebody else"
+_REMEDY = "write the id that never changes; another person can take over a name"
 
 
 def find_invalid_ids(
@@ -104,7 +104,7 @@ def _check_budgets(settings: Settings, tree: YamlNode, platforms: Mapping[str, P
     for person in settings.budgets.people:
         platform, colon, _ = person.partition(":")
         if not colon or platform not in networks:
-            what = f"`budgets.people.{to_printable(person, 100)}` is nobody's id"
+            what = f"`budgets.people.{to_printable(person, 100)}` is not an id"
             remedy = f"write NETWORK:ID as `hermes-gateway usage` does, of {', '.join(networks)}"
             yield _make_finding(tree, ("budgets", "people", person), what, remedy)
     for group in settings.budgets.groups:
@@ -150,7 +150,7 @@ def _check_web(web: WebSettings, tree: YamlNode) -> Iterator[Finding]:
             yield find("listen", "can be reached from elsewhere, and what is said there can be read", remedy)
     if bool(web.tls.cert) != bool(web.tls.key):
         given, lacks = ("cert", "key") if web.tls.cert else ("key", "cert")
-        yield find(f"tls.{given}", f"stands without `{lacks}`", "write both: the files of the certificate and its key")
+        yield find(f"tls.{given}", f"is set without `{lacks}`", "write both: the files of the certificate and its key")
     if not all(map(_is_network, web.trusted_proxies)):
         yield find("trusted_proxies", "names what is no IP address", "write addresses such as 10.0.0.2 or 10.0.0.0/24")
     yield from (find(*one) for one in _find_identity_faults(web))
@@ -165,12 +165,12 @@ def _check_webhooks(settings: Settings, tree: YamlNode) -> Iterator[Finding]:
     for name, webhook in settings.webhooks.items():
         path = ("webhooks", name)
         if not WEBHOOK_NAME.fullmatch(name):
-            what = f"`webhooks` has the name `{to_printable(name)}`, which cannot stand in an address"
+            what = f"`webhooks` has the name `{to_printable(name)}`, which cannot be part of an address"
             yield _make_finding(tree, path, what, "write letters, digits, - and _, 64 at the most")
         try:
             parse_template(webhook.template)
         except ValueError as error:
-            remedy = "write {issue.title} for what stands there, and {{ for a brace"
+            remedy = "write {issue.title} for that value, and {{ for a brace"
             what = f"`webhooks.{to_printable(name)}.template` {error}"
             yield _make_finding(tree, (*path, "template"), what, remedy)
         for key in ("when", "session", "agent", "as"):
@@ -207,8 +207,8 @@ def _check_webhook_places(
 def _find_identity_faults(web: WebSettings) -> Iterator[tuple[str, str, str]]:
     """Yield each fault of the settings that identify people behind a proxy: the setting, its fault and the remedy."""
     if web.identity and not web.trusted_proxies:
-        remedy = "set `web.trusted_proxies` to the address of the proxy that writes it: nobody else is believed"
-        yield "identity", "stands without `trusted_proxies`", remedy
+        remedy = "set `web.trusted_proxies` to the address of the proxy that writes it: only that proxy is trusted"
+        yield "identity", "is set without `trusted_proxies`", remedy
     if web.identity.lower() in _TAKEN_HEADERS:
         yield (
             "identity",
@@ -223,7 +223,7 @@ def _find_identity_faults(web: WebSettings) -> Iterator[tuple[str, str, str]]:
     for name in web.people:
         if name == "owner" or not re.fullmatch(WEB_NAME_PATTERN, name):
             shown = to_printable(name, 60)
-            what = "is whoever opens the page by a link of the terminal" if name == "owner" else "is no name"
+            what = "is the person who opens the page by a link of the terminal" if name == "owner" else "is no name"
             yield f"people.{shown}", what, "write the name that the proxy gives, without a space, a comma and a colon"
 
 

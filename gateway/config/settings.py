@@ -57,7 +57,7 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     """An agent: its instructions, its tools and its limits."""
 
     description: Annotated[str, describe("what it is for; other agents read it before they call it")] = ""
-    instructions: Annotated[str, describe("what stands before every conversation")] = ""
+    instructions: Annotated[str, describe("the instructions before every conversation")] = ""
     context_files: Annotated[
         tuple[str, ...], describe("files to add to the instructions, relative to the first of `tools.roots`")
     ] = ("AGENTS.md",)
@@ -110,7 +110,7 @@ class SandboxSettings(Struct, frozen=True, kw_only=True):
         Literal["auto", "off"],
         describe(
             "`auto`: where the kernel can hold it (Linux with Landlock), commands read all but the gateway's home and "
-            "the usual homes of keys, and write the files of whoever asks and a temporary folder"
+            "the usual homes of keys, and write the files of the person who asks and a temporary folder"
         ),
     ] = "auto"
     hide: Annotated[tuple[str, ...], describe("further places that cannot be read, for instance `~/letters`")] = ()
@@ -327,7 +327,9 @@ class AccessSettings(Struct, frozen=True, kw_only=True):
     strangers: Annotated[Literal["pair", "ignore"], describe("`pair`: they get a code, which you can approve")] = "pair"
     user_commands: Annotated[tuple[str, ...] | None, describe("commands of users; by default the harmless ones")] = None
     tools: RoleToolSettings = RoleToolSettings()
-    groups: Annotated[dict[str, GroupSettings], describe("people who are let in together, by the group's name")] = {}
+    groups: Annotated[
+        dict[str, GroupSettings], describe("people who are authorized together, by the group's name")
+    ] = {}
     rate: Annotated[
         Annotated[int, Meta(ge=1)] | dict[Role, Annotated[int, Meta(ge=1)]],
         describe(f"messages a minute that one person may send; or by role, {DEFAULT_RATE} where none is said"),

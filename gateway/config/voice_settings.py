@@ -60,7 +60,7 @@ class VoiceSettings(Struct, frozen=True, kw_only=True):
     speak: SpeakerSettings = SpeakerSettings()
     language: Annotated[
         str,
-        describe("the language that is spoken, as `en` or `de-AT`; by default whoever listens finds out"),
+        describe("the language that is spoken, as `en` or `de-AT`; by default the recogniser finds out"),
         Meta(pattern=rf"^({LANGUAGE_PATTERN})?$"),
     ] = ""
     patience: Annotated[Duration, describe("how long the audio of one message or answer may take", ge=1, le=600)] = 60.0

@@ -38,7 +38,7 @@ class WebhookSettings(WebhookKeys, frozen=True, kw_only=True):
     """A URL, `POST /webhooks/NAME`, that emits an event for hooks and, with a template, sends a message to an agent."""
 
     template: Annotated[
-        str, describe("makes it a message to an agent; `{issue.title}` is what stands there in what was sent, quoted")
+        str, describe("makes it a message to an agent; `{issue.title}` is that value of the call, quoted")
     ] = ""
     when: Annotated[dict[str, Any], describe("make a message only if these fields fit: `{kind: issues.opened}`")] = {}
     session: Annotated[

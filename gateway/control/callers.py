@@ -20,14 +20,14 @@ WALKS = 5
 LONGEST_LINE = 1000  # of parents: more than anybody has
 
 
-NO_FILES = "the gateway has as many files open as it may (LimitNOFILE=), and can answer nobody new: try again later"
+NO_FILES = "the gateway has as many files open as it may (LimitNOFILE=), and can answer no new caller: try again later"
 
 
 class CallerEnded(GatewayError):
     """The caller has ended, or cannot be looked up, so that it cannot be identified."""
 
     def __init__(self) -> None:
-        ended = "whoever asked this has ended meanwhile; ask again, and wait for the answer"
+        ended = "the program that asked this has ended meanwhile; ask again, and wait for the answer"
         super().__init__(ended if can_open_files() else NO_FILES)
 
 

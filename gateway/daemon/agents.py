@@ -266,7 +266,7 @@ class Agents:
         readable = tuple(map(self._home.path, wanted.read))
         found = ShellSandbox(wanted, find_support(), readable, tuple(map(self._home.path, wanted.write)))
         if self._settings.tools.shell == "sandboxed" and not found.is_held:
-            log.warning("tools.shell is `sandboxed`, and there is no sandbox here that holds: every command asks")
+            log.warning("tools.shell is `sandboxed`, and this machine has no sandbox that holds: every command asks")
         return found
 
     def _list_protected(self) -> list[Path]:

@@ -17,7 +17,7 @@ from gateway.yaml_source.tree import Finding, SourceLocation
 
 HOOKS_FOLDER = "hooks"  # in the folder of a skill
 CHANGED = "is not what was installed"
-PLACED = "the skill in {place} stands in for it"
+PLACED = "the skill in {place} replaces it"
 
 
 def find_installed_skills(home: Home, placed: Iterable[Skill]) -> tuple[tuple[Skill, ...], tuple[Finding, ...]]:
@@ -61,11 +61,11 @@ def list_unused_hooks(skills: Iterable[Skill], sources: Sequence[Source]) -> Ite
             place = SourceLocation(str(folder))
             what, remedy = f"the hook {name} of the skill {skill.name} does not run", "rename one of the two"
             if other := find_other(name, sources):
-                yield Finding(place, f"{what}: {other} stands in for it", remedy, "warning")
+                yield Finding(place, f"{what}: {other} replaces it", remedy, "warning")
                 continue
             last, other = brought.setdefault(name, (skill, folder))
             if last is not skill:
-                where = f"where somebody has the skill {last.name}, too, whose {other} stands in for it"
+                where = f"for people who have the skill {last.name}, too, whose {other} replaces it"
                 yield Finding(place, f"{what} {where}", remedy, "warning")
 
 

@@ -95,7 +95,7 @@ def list_notices(
     """List the notices for `status`."""
     return [
         *(
-            f"{one.served_as} user {one.user_id} asks to be let in: hermes-gateway pairing list"
+            f"{one.served_as} user {one.user_id} asks for access: hermes-gateway pairing list"
             for one in access.pairings.asking
         ),
         *([FEWER] if has_changed_tools(access, configuration, is_new) else []),

@@ -163,7 +163,7 @@ class Part(anyio.abc.TaskStatus[None]):
     async def _wait(self, seconds: float) -> None:
         """Pause before the next try, until a person resumes the part or asks for an earlier try."""
         while self.is_paused:
-            self._enter("paused", "until somebody resumes it")
+            self._enter("paused", "until you resume it")
             self._news = anyio.Event()
             await self._news.wait()
         if not self._news.is_set():

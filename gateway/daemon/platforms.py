@@ -25,7 +25,7 @@ from gateway.threads import run_in_thread
 PAUSED_REASON = "paused"
 PROBE_SECONDS = 10.0
 SILENCE_SECONDS = 60.0
-NOT_HERE = "stands by: this node serves no networks (`node.roles`)"
+NOT_HERE = "on standby: this node serves no networks (`node.roles`)"
 SILENT = "it has not said that it is up within {seconds:.0f} s; its code is {origin}"
 
 
@@ -165,9 +165,7 @@ def find_platform(platforms: Sequence[PlatformPart], name: str) -> PlatformPart:
     network = next((one for one in platforms if one.name == name), None)
     if network is None:
         there = ", ".join(one.name for one in platforms)
-        raise AdapterError(
-            f"there is no network {name!r} here; " + (f"there is {there}" if there else "none is served")
-        )
+        raise AdapterError(f"network {name!r} not found; " + (f"there is {there}" if there else "none is served"))
     return network
 
 
@@ -181,11 +179,11 @@ def steer_platform(platforms: Sequence[PlatformPart], verb: str, name: str) -> s
     match verb:
         case "pause":
             network.part.pause()
-            return f"{name} is paused: nothing is read or sent there; what is owed waits."
+            return f"{name} is paused: nothing is read or sent there; pending replies wait."
         case "resume":
             network.part.resume()
             return f"{name} goes on."
         case "restart":
             network.part.restart()
-            return f"{name} is connected anew."
+            return f"{name} is connected again."
     raise AdapterError(f"a network can be paused, resumed and restarted, not {verb!r}")

@@ -44,15 +44,15 @@ from gateway.worker.kernel import find_kernel_support
 from gateway.worker.sandbox import SandboxSupport, find_support
 from gateway.yaml_source.units import format_count
 
-NAMED, PAIRED, ALONE = "the configuration", "let in as owner", "alone in the lists there"
+NAMED, PAIRED, ALONE = "the configuration", "paired as owner", "alone in the lists there"
 LEASE_WORDS = {TENDING: "tends the journal", SCHEDULE: "calls hooks when they are due"}
-NO_APPROVER = "nobody here may approve what others ask for; name an owner in config.yaml"
+NO_APPROVER = "no approver for other people's tool calls; name an owner in config.yaml"
 BEGIN_ANEW = "or delete it, so that a new one begins: hermes-gateway sessions delete"
 UNDONE: dict[NodeRole, str] = {
-    "ingress": "no node serves the chat networks: nothing is read there, and what is owed to them waits",
+    "ingress": "no node serves the chat networks: nothing is read there, and pending replies wait",
     "lanes": "no node runs turns: what people write waits",
-    "hooks": "no node tells durable hooks what they are owed, nor calls those with a `schedule:`",
-    "web": "no node opens the port: there is no page, and no program is answered",
+    "hooks": "no node delivers pending events to durable hooks, or calls hooks with a `schedule:`",
+    "web": "no node opens the port: the page is off, and programs get no answer",
 }
 LET_DO = "let a gateway on this journal do `{role}`, by `node.roles` in config.yaml or `run --roles`"
 JOURNAL_PATIENCE, HEALTH_PATIENCE = 1.0, 3.0

@@ -72,7 +72,7 @@ class ToolServerJournal(msgspec.Struct, eq=False):
 def list_tool_notices(servers: McpServers) -> list[str]:
     """List notices about tools for the owner: how far the gateway trusts them, and which tools changed."""
     changed = [
-        f"the tool {tool} of {name} {how}; it asks until somebody lets it run"
+        f"the tool {tool} of {name} {how}; it asks until an approver lets it run"
         for name, server in servers.servers.items()
         for tool, how in server.changed.items()
     ]

@@ -47,7 +47,7 @@ def _find_unknown_options(
         if option not in options:
             setting = f"hooks.{name}.options.{option}"
             remedy = _suggest(option, options, f"its HOOK.yaml has {', '.join(options)}")
-            yield _make_finding(configuration, setting, f"{to_printable(setting)}: there is no such option", remedy)
+            yield _make_finding(configuration, setting, f"{to_printable(setting)} is not a setting", remedy)
 
 
 def find_unknown_tools(configuration: Configuration, known: frozenset[str]) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ from gateway.web.webhooks.senders import make_key
 from gateway.yaml_source.tree import Finding
 
 INSTEAD = "configuration, in place of what hook {name} says"
-NO_PORT = "there is no port"
+NO_PORT = "the port is off"
 SHORT_SECRET = 16  # characters
 MEND = "write it into .env, as the sender has it; a running gateway reads it after: hermes-gateway reload"
 

@@ -155,7 +155,7 @@ async def open_page_by_button(context: DispatcherContext, message: Message) -> s
 def describe_unknown_command(context: DispatcherContext, word: str) -> str:
     near = context.commands.closest(word)
     near = None if near == word else near  # the command exists, but not for this person
-    return f"There is no command /{word} for you here. " + (f"/{near}?" if near else "/help lists them.")
+    return f"Unknown command here: /{word}. " + (f"/{near}?" if near else "/help lists them.")
 
 
 def parse_own_command(message: Message) -> ParsedCommand | None:

@@ -32,7 +32,7 @@ async def run_settings_command(context: DispatcherContext, message: Message, arg
     if not word:
         return show_rules(context, message)
     if name is None:
-        return CommandResult(f"There is no setting {word[:40]!r}. {USAGE.format(names=', '.join(CHANGEABLE))}")
+        return CommandResult(f"Unknown setting {word[:40]!r}. {USAGE.format(names=', '.join(CHANGEABLE))}")
     if not value.strip():
         return show_rule(context, message, name)
     return await change_rule(context, message, name, value.strip())
@@ -43,7 +43,7 @@ def show_rules(context: DispatcherContext, message: Message) -> CommandResult:
     rules = context.chats.find(message.address, message.user_id)
     rows = [f"{name} ({MEANINGS[name]}): {describe_rule(rules[name])}" for name in CHANGEABLE]
     text = "\n".join(
-        [f"What holds in {list_keys(message.address)[0]}:", *rows, USAGE.format(names=", ".join(CHANGEABLE))]
+        [f"Settings of {list_keys(message.address)[0]}:", *rows, USAGE.format(names=", ".join(CHANGEABLE))]
     )
     return CommandResult(text, buttons=make_buttons([(name, name) for name in CHANGEABLE if not rules[name].is_fixed]))
 

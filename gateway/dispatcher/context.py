@@ -141,7 +141,7 @@ class ChatPlaces(msgspec.Struct, frozen=True):
         served = self._list_served(facts)
         platform, place = split_place(to, {one.name for one in facts.networks}, served)
         if platform not in served and to != HOME:
-            why = f": {why_not.get(platform, 'there is no such network')}" if why_not is not None else ""
+            why = f": {why_not.get(platform, 'the network is not configured')}" if why_not is not None else ""
             others = ", ".join(sorted(served - {INTERNAL})) or "none"
             remedy = "set one up with: hermes-gateway setup --help"
             raise AdapterError(f"{platform[:60]!r} is not served here{why}; served: {others}\n{remedy}")

@@ -21,7 +21,7 @@ The operator of this gateway authorizes you with `hermes-gateway pairing approve
 `/pairing approve {code}`.\
 """
 CODE_REPLY = "pairing-code:"  # starts the id of a reply with a code
-HOST_OPERATOR = "whoever runs this gateway"
+HOST_OPERATOR = "the person who runs this gateway"
 NUMBER = re.compile(r"#(\d{1,9})")
 TAKES = (
     "/pairing takes `approve CODE`, `approve CODE --as ROLE`, `revoke ID`, `invite`, "
@@ -200,7 +200,7 @@ async def run_pairing_command(
     except AccessError as error:
         refused = ActivityRecord(what=f"pairing.{verb}", outcome="refused")
         return CommandResult(say_error(error), activity=refused)
-    rows = [f"{one['platform']} {one['user_id']} {one['user_name']} asks to be let in" for one in found["asking"]]
+    rows = [f"{one['platform']} {one['user_id']} {one['user_name']} asks for access" for one in found["asking"]]
     rows += [
         f"{one['platform']} {one['user_id']} {one['user_name']} was let in as {one['role']}" for one in found["people"]
     ]

@@ -233,7 +233,7 @@ class LiveMessages:
         await self.publish(subject, data, version=version)
         answer = self._servers.get(subject)
         if answer is None:
-            raise TimeoutError(f"nobody serves {subject!r}")
+            raise TimeoutError(f"no gateway serves {subject!r}")
         task = asyncio.create_task(_call_handler(subject, answer, data))
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)

@@ -28,7 +28,7 @@ def check_pattern(pattern: str) -> None:
     if not PATTERN.fullmatch(pattern):
         raise ValueError(
             f"{pattern!r} is no pattern: it takes segments joined by dots, none empty; "
-            "'*' stands for a whole segment, '>' only at the end"
+            "'*' matches a whole segment, '>' only at the end"
         )
 
 

@@ -32,10 +32,10 @@ _SEND = (
     ROLE,
 )
 _ATTACHMENTS = ("attachments", "object[]", "files beside the text: kind, path, name, media_type, size, is_quoted")
-_PARTS = "stickers, locations, contacts and polls, each with its kind; in the text stand words for them"
+_PARTS = "stickers, locations, contacts and polls, each with its kind; the text has words for them"
 _HEARD = (
-    "of a quiet chat: what was said there to others before, which the model is told first; each with message_id, "
-    "user_id, user_name and text. It can be made less, or put in other words"
+    "of a quiet chat: earlier messages there to other people, which the model gets first; each with message_id, "
+    "user_id, user_name and text. You can shorten or rewrite it"
 )
 _REACTION = (
     PLATFORM,
@@ -131,15 +131,15 @@ GATEWAY_EVENTS = (
     ),
     make_event_spec(
         "audio:before",
-        "What somebody said is about to be made into words, before its turn begins. Deny leaves it a file.",
+        "A voice note is about to become text, before its turn begins. Deny leaves it a file.",
         *_AUDIO,
         make_writable_field("language", "string", "the language that is spoken; empty: that is found out"),
-        make_writable_field("result", "string?", "given here, these are the words, and nobody is asked for them"),
+        make_writable_field("result", "string?", "set it to give the words yourself; no service is called then"),
         outcomes=DENY,
     ),
     make_event_spec(
         "audio:after",
-        "What somebody said was made into words, or could not be.",
+        "A voice note became text, or could not.",
         *_AUDIO,
         make_writable_field("text", "string", "the words"),
         EventField("error", "string", "why there are none, or empty"),
@@ -179,21 +179,21 @@ GATEWAY_EVENTS = (
         "A model is about to be called though a budget is used up. Deny refuses it in other words.",
         *_BUDGET,
         make_writable_field("allowed", "boolean", "whether this call is made all the same; true for owners"),
-        make_writable_field("text", "string", "what the person is told where it is not"),
+        make_writable_field("text", "string", "the words that the person reads if the call is not made"),
         outcomes=DENY,
     ),
-    make_event_spec("access:denied", "Somebody unknown was turned away.", *_ACCESS),
-    make_event_spec("access:paired", "Somebody was let in by a pairing code.", *_ACCESS),
+    make_event_spec("access:denied", "An unknown person was denied access.", *_ACCESS),
+    make_event_spec("access:paired", "A person was authorized by a pairing code.", *_ACCESS),
     make_event_spec(
         "person:forgotten",
-        "All that was held of somebody is gone. A hook that keeps something of people removes what it has of this one.",
+        "All data of a person was removed. A hook that keeps data of people removes what it has of this one.",
         PLATFORM,
         USER,
         EventField("pseudonym", "string", "what they are called where something has to remain"),
     ),
     make_event_spec("session:start", "A conversation begins.", *_SESSION),
     make_event_spec("session:end", "A conversation is over, by command, by time or by shutdown.", *_ENDED),
-    make_event_spec("session:reset", "A conversation begins anew in the same place.", *_ENDED),
+    make_event_spec("session:reset", "A conversation begins again in the same place.", *_ENDED),
     make_event_spec(
         "session:compress",
         "An overlong conversation was summarised.",
@@ -211,7 +211,7 @@ GATEWAY_EVENTS = (
             "command", "string", "the command's own name; a harmless one runs instead, if the person may use it"
         ),
         EventField("raw_command", "string", "as typed, aliases included"),
-        make_writable_field("args", "string", "what stands behind the command"),
+        make_writable_field("args", "string", "the text after the command"),
         EventField("raw_args", "string", "as typed"),
         SESSION,
         SESSION_KEY,
@@ -222,16 +222,16 @@ GATEWAY_EVENTS = (
     ),
     make_event_spec(
         "schedule:*",
-        "A hook's own `schedule:` line is due. The hook's name stands after the colon.",
+        "A hook's own `schedule:` line is due. The hook's name follows the colon.",
         EventField("due", "number", "when it was due, in seconds since 1970"),
         EventField("late_by", "number", "how many seconds ago that was"),
     ),
     make_event_spec(
         "webhook:*",
-        "Somebody outside called `/webhooks/NAME`, and showed that they may. The name stands after the colon.",
+        "A program outside called `/webhooks/NAME` with its secret. The name follows the colon.",
         EventField("webhook", "string", "its name"),
         EventField("kind", "string", "what happened, by the sender's own word, such as issues.opened; or empty"),
-        EventField("delivery_id", "string", "by which the sender knows this call; the same one is told once"),
+        EventField("delivery_id", "string", "the sender's id of this call; each id comes once"),
         EventField("headers", "object", "those that tell of the call, by their names in small letters"),
         EventField("body", "any", "what was sent, decoded"),
         EventField("text", "string", "what was sent, as it came"),

@@ -364,7 +364,7 @@ def _check_answers(manifest: Manifest, files: Mapping[str, bytes]) -> Iterator[F
         code = select_imports(manifest.folder, manifest.entry, files)
         if found := find_answer(code):
             place = SourceLocation(f"{label_of(manifest.folder)}/{found[0]}", found[1], 1)
-            what = f"it returns something at {', '.join(unread)}, which nobody reads"
+            what = f"it returns something at {', '.join(unread)}, which no event reads"
             yield Finding(place, what, "add the event to `intercepts:`, or `written_for: hermes`", "warning")
 
 

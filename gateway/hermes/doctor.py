@@ -323,7 +323,7 @@ def check_variables(schema: SettingsSchema, home: Home, environ: Mapping[str, st
 def describe_state(path: Path) -> tuple[str, str]:
     content = read_content(path) if find_owner(path) == "ours" else "rebuilt"
     if content == "ours":
-        return WORKS, "written by us, for hooks that read it, as long as nobody else writes to it"
+        return WORKS, "written by us, for hooks that read it, as long as no other program writes to it"
     if content == "shared":
         return DEGRADES, f"was written by us, and others have written to it since: it is {LEFT_TO_THEM}"
     return OFF, "Hermes's conversations stay with Hermes; new ones begin here"
@@ -349,7 +349,11 @@ def check_files(home: Home) -> Iterator[CompatibilityRow]:
         (home.root / "cron", *describe_jobs(home.hermes_jobs)),
         (home.root / "SOUL.md", OFF, "not read; write its text into agents.main.instructions"),
         (home.root / "memories", OFF, "not read; say to the agent what it should remember of that"),
-        (home.root / "pairing", OFF, "not read; who was let in there asks again here: hermes-gateway pairing list"),
+        (
+            home.root / "pairing",
+            OFF,
+            "not read; people who were paired there ask again here: hermes-gateway pairing list",
+        ),
     )
     for path, verdict, why in known:
         if path.is_file() or (path.is_dir() and any(path.iterdir())):

@@ -61,7 +61,7 @@ class MissingPluginSource(MissingSource):
                     return f"rename {folder}: what begins with `_` or `.`, or ends with `.bak`, is passed over"
         return (
             "copy its folder into plugins/ beside, also where it came with hermes-agent (from `plugins/` of that "
-            "package) or lies in a project's .hermes/plugins; or take its name out"
+            "package) or is in a project's .hermes/plugins; or take its name out"
         )
 
 

@@ -354,7 +354,7 @@ class PluginGrants:
                 )
                 entry = await run_tool(agent, call, ports)
         except Pause as pause:
-            return show_result(name, told, f"a person would have to be asked: {pause}", "refused").json
+            return show_result(name, told, f"a person would have to answer: {pause}", "refused").json
         ending: Ending = "failed" if entry.error else "done"
         return show_result(name, told, entry.content, ending).json
 
@@ -371,5 +371,5 @@ def _content_of(message: Mapping[str, Any]) -> str:
     parts: Sequence[Any] = content if isinstance(content, list) else (content,)
     texts: list[Any] = [part.get("text") if isinstance(part, dict) else part for part in parts]
     if not all(isinstance(text, str) for text in texts):
-        raise HookError("llm: only texts can be given to the model here, no images")
+        raise HookError("llm: the model takes only texts here, no images")
     return "\n".join(texts)

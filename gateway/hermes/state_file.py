@@ -32,7 +32,7 @@ StateContent: TypeAlias = Literal["ours", "shared", "rebuilt"]
 
 APPLICATION_ID = 0x68677773
 NOWHERE = -1
-LEFT_TO_THEM = "left to them and never written here; to have it made anew, delete it and restart the gateway"
+LEFT_TO_THEM = "left to them and never written here; to get a new one, delete it and restart the gateway"
 MAGIC, ID_PLACE, HEADER_SIZE = b"SQLite format 3\0", 68, 72
 BUSY_TIMEOUT = 2.0  # seconds to wait for another writer; a reader blocks no one
 END_REASONS: Mapping[str, str] = MappingProxyType({"resumed": "session_switch", "branch": "session_switch"})
@@ -247,7 +247,7 @@ class StateFile:
             elif find_owner(self.path) == "nobody":
                 beside.replace(self.path)
         except FileExistsError:
-            log.info("%s was made by somebody else just now", self.path)
+            log.info("another program made %s just now", self.path)
         finally:
             beside.unlink(missing_ok=True)
 

@@ -109,7 +109,7 @@ class StateFollower:
         if self.is_theirs and self.is_shared:
             return f"{STATE_FILE}: others have written to it since, so it is {LEFT_TO_THEM}"
         if self.is_foreign():
-            return f"{STATE_FILE}: Hermes's own, or somebody else's; never written here"
+            return f"{STATE_FILE}: Hermes's own, or of another program; never written here"
         return f"{STATE_FILE}: written for it, from the journal"
 
     async def _remove_unread(self, settled: Callable[[], Awaitable[None]]) -> None:

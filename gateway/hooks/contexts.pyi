@@ -231,7 +231,7 @@ class MessageReceived(Context):
     def __setitem__(self, field: Literal["heard"], value: list[dict[str, Any]], /) -> None: ...
 
 class AudioBefore(Context):
-    """`audio:before`: What somebody said is about to be made into words, before its turn begins. Deny leaves it a file."""
+    """`audio:before`: A voice note is about to become text, before its turn begins. Deny leaves it a file."""
 
     @overload
     def __getitem__(self, field: Literal["platform", "account", "chat_id", "chat_type", "thread_id", "role", "message_id", "session_key", "language", "id"], /) -> str: ...
@@ -250,7 +250,7 @@ class AudioBefore(Context):
     def __setitem__(self, field: Literal["result"], value: str | None, /) -> None: ...
 
 class AudioAfter(Context):
-    """`audio:after`: What somebody said was made into words, or could not be."""
+    """`audio:after`: A voice note became text, or could not."""
 
     @overload
     def __getitem__(self, field: Literal["platform", "account", "chat_id", "chat_type", "thread_id", "role", "message_id", "session_key", "text", "error", "id"], /) -> str: ...
@@ -382,7 +382,7 @@ class BudgetExceeded(Context):
     def __setitem__(self, field: Literal["text"], value: str, /) -> None: ...
 
 class AccessDenied(Context):
-    """`access:denied`: Somebody unknown was turned away."""
+    """`access:denied`: An unknown person was denied access."""
 
     @overload
     def __getitem__(self, field: Literal["platform", "account", "chat_id", "role", "reason", "id"], /) -> str: ...
@@ -396,7 +396,7 @@ class AccessDenied(Context):
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class AccessPaired(Context):
-    """`access:paired`: Somebody was let in by a pairing code."""
+    """`access:paired`: A person was authorized by a pairing code."""
 
     @overload
     def __getitem__(self, field: Literal["platform", "account", "chat_id", "role", "reason", "id"], /) -> str: ...
@@ -410,7 +410,7 @@ class AccessPaired(Context):
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class PersonForgotten(Context):
-    """`person:forgotten`: All that was held of somebody is gone. A hook that keeps something of people removes what it has of this one."""
+    """`person:forgotten`: All data of a person was removed. A hook that keeps data of people removes what it has of this one."""
 
     @overload
     def __getitem__(self, field: Literal["platform", "pseudonym", "id"], /) -> str: ...
@@ -452,7 +452,7 @@ class SessionEnd(Context):
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class SessionReset(Context):
-    """`session:reset`: A conversation begins anew in the same place."""
+    """`session:reset`: A conversation begins again in the same place."""
 
     @overload
     def __getitem__(self, field: Literal["platform", "session_id", "session_key", "reason", "id"], /) -> str: ...
@@ -499,7 +499,7 @@ class Command(Context):
     def __setitem__(self, field: Literal["result"], value: str | None, /) -> None: ...
 
 class Schedule(Context):
-    """`schedule:*`: A hook's own `schedule:` line is due. The hook's name stands after the colon."""
+    """`schedule:*`: A hook's own `schedule:` line is due. The hook's name follows the colon."""
 
     @overload
     def __getitem__(self, field: Literal["due", "late_by", "time"], /) -> float: ...
@@ -513,7 +513,7 @@ class Schedule(Context):
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class Webhook(Context):
-    """`webhook:*`: Somebody outside called `/webhooks/NAME`, and showed that they may. The name stands after the colon."""
+    """`webhook:*`: A program outside called `/webhooks/NAME` with its secret. The name follows the colon."""
 
     @overload
     def __getitem__(self, field: Literal["webhook", "kind", "delivery_id", "text", "role", "id"], /) -> str: ...
@@ -791,7 +791,7 @@ class MessageAdd(Context):
     def __setitem__(self, field: Literal["message"], value: dict[str, Any], /) -> None: ...
 
 class HandoffBefore(Context):
-    """`handoff:before`: Another agent is about to take over (transfer) or to be asked (call)."""
+    """`handoff:before`: Another agent is about to take over (transfer), or to get a task (call)."""
 
     @overload
     def __getitem__(self, field: Literal["kind", "source", "target", "reason", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
@@ -915,7 +915,7 @@ class NodeAfter(Context):
     def __setitem__(self, field: Literal["state"], value: dict[str, Any], /) -> None: ...
 
 class InterruptBefore(Context):
-    """`interrupt:before`: The person is about to be asked."""
+    """`interrupt:before`: The question is about to go to the person."""
 
     @overload
     def __getitem__(self, field: Literal["name", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...

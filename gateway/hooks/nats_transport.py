@@ -99,7 +99,7 @@ class NatsTransport:
             asking.cancel()
             raise
         except errors.NoRespondersError:
-            what = "nobody listens there; does the hook run, and may its user subscribe to that?"
+            what = "no hook listens there; does it run, and may its user subscribe to that?"
             raise self._failed(what, "died") from None
         except (errors.Error, OSError) as error:
             raise self._failed(str(error) or type(error).__name__, "died") from None

@@ -22,8 +22,8 @@ class OutcomeCollector:
     """The answers to one event so far.
 
     The first `End` or hard `Deny` decides and ends the chain. Soft denials are joined; the last of several `Retry`
-    counts; all questions are asked. A denied operation needs no question, and an operation with an open question cannot
-    be retried yet: so `Deny` comes before a question, and a question before `Retry`.
+    counts; every question goes to the person. A denied operation needs no question, and an operation with an open
+    question cannot be retried yet: so `Deny` comes before a question, and a question before `Retry`.
     """
 
     _event: Event

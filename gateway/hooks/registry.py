@@ -278,7 +278,7 @@ def _check_options(unknown: Mapping[str, Any]) -> None:
     if "priority" in unknown:
         raise TypeError("priority= is high first to some and low first to others: say order=, where the low go first")
     if unknown:
-        raise TypeError(f"there is no option {next(iter(unknown))!r} for a hook")
+        raise TypeError(f"unknown option {next(iter(unknown))!r} of a hook")
 
 
 def _patterns_from(names: EventNames) -> tuple[str, ...]:

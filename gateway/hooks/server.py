@@ -150,7 +150,7 @@ class HookServer:
         if name in sherma.METHOD_NAMES or not name:
             return await self._call_sherma(name, params)
         if not any(name in selector for _, selector, _ in self._handlers) and get_event_spec(name) is None:
-            raise JsonRpcError(NO_METHOD, f"there is no handler for {name[:200]}")
+            raise JsonRpcError(NO_METHOD, f"no handler for {name[:200]}")
         return await self._run(name, params, answers)
 
     async def _call_sherma(self, name: str, params: dict[str, Any]) -> dict[str, Any] | None:

@@ -277,7 +277,7 @@ def check_request(manifest: Manifest, verb: str, params: Mapping[str, Any]) -> N
     if not isinstance(name, str) or not name or not isinstance(params.get("fields", {}), dict):
         raise HookError("emit takes the name of an event and its fields")
     if get_event_spec(name) is not None:
-        raise HookError(f"{name[:100]} is told by the gateway alone; a hook emits events of names of its own")
+        raise HookError(f"{name[:100]} is an event of the gateway alone; a hook emits events with names of its own")
 
 
 class HookRights:

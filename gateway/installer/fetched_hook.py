@@ -180,7 +180,7 @@ def describe_request(name: str, manifest: Manifest, packages: Sequence[str]) -> 
     fails = "; while it cannot answer, they are denied" if manifest.is_guard else ""
     fails = "; where it fails, so do they" if manifest.on_error == "raise" else fails
     called, env = (f"schedule:{name}", f"webhook:{name}"), ", ".join(list_variables(manifest))
-    yield "is told of", ", ".join(one for one in manifest.events if one not in called)
+    yield "observes", ", ".join(one for one in manifest.events if one not in called)
     yield "decides on", ", ".join(manifest.intercepts) and f"{', '.join(manifest.intercepts)}{fails}"
     yield "only when", describe_filter(manifest.when)
     yield "may", ", ".join(manifest.uses)

@@ -36,7 +36,7 @@ from gateway.installer.signature import NAMESPACE, verify_signature
 from gateway.installer.source import GIT_PREFIX, HookSource, parse_source
 from gateway.logs.text import to_one_line
 
-UNSIGNED = f"whoever keeps it has to sign it, which writes that file: ssh-keygen -Y sign -n {NAMESPACE} -f KEY INDEX"
+UNSIGNED = f"its owner has to sign it, which writes that file: ssh-keygen -Y sign -n {NAMESPACE} -f KEY INDEX"
 OWN_INDEX = Path(hooks_builtin.__file__).parent.parent / "sample_hooks" / "index.json"
 
 
@@ -141,13 +141,13 @@ def _load(home: Home, known: IndexRecord, work: Path, environ: Mapping[str, str]
 def _check_age(known: IndexRecord, index: HookIndex, digest: str) -> None:
     if index.number < known.number or (index.number == known.number and digest != known.digest):
         what = f"{known.address} is number {index.number}, and number {known.number} was seen before"
-        raise HookError(f"{what}: somebody passes an old one off as new, or it was published twice")
+        raise HookError(f"{what}: this is an old one that passes for new, or it was published twice")
     try:
         end = datetime.date.fromisoformat(index.expires)
     except ValueError:
         raise HookError(f"{known.address} does not say when it ends") from None
     if end < datetime.datetime.now(datetime.UTC).date():
-        raise HookError(f"{known.address} counts no more since {end}\nwhoever keeps it has to publish it anew")
+        raise HookError(f"{known.address} counts no more since {end}\nits owner has to publish it again")
 
 
 def _fetch(known: IndexRecord, work: Path, environ: Mapping[str, str]) -> tuple[bytes, str, str]:
@@ -243,7 +243,7 @@ def find_listed(indexes: IndexReader, kind: Kind, name: str, work: Path, address
 def suggest_name(name: str, names: Iterable[str]) -> str:
     """Suggest what may have been meant; "" if nothing is similar."""
     if Path(name).exists():
-        return f"; what lies here is ./{name}"
+        return f"; the folder here is ./{name}"
     near = get_close_matches(name, sorted(names), 1)
     return f"; did you mean {near[0]}?" if near else ""
 
@@ -295,5 +295,5 @@ def _find_archive(address: str, inner: str) -> str:
     if is_archive(inner):
         return urljoin(address, inner)
     what = f"{address} names the folder ./{to_one_line(inner)}, and a web host gives no folders"
-    remedy = "whoever keeps it can publish an archive in its place: hermes-gateway hooks publish FOLDER INDEX --archive"
+    remedy = "its owner can publish an archive in its place: hermes-gateway hooks publish FOLDER INDEX --archive"
     raise HookError(f"{what}\n{remedy}")

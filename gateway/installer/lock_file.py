@@ -58,7 +58,7 @@ def open_workspace(home: Home) -> Iterator[Path]:
             finally:
                 remove_tree(work)
     except BlockingIOError:
-        raise HookError("somebody else installs hooks into this home at this moment; try again") from None
+        raise HookError("another command installs hooks into this home at this moment; try again") from None
     except OSError as error:
         if error.errno not in FULL:
             raise

@@ -51,7 +51,7 @@ REMEDIES = {  # by the words of git or ssh
     "could not read Username": CREDENTIALS,
     "could not read Password": CREDENTIALS,
     "Authentication failed": CREDENTIALS,
-    "Host key verification failed": "nobody is asked here: connect to that host with ssh once, and look at its key",
+    "Host key verification failed": "git cannot ask here: connect to that host with ssh once, and look at its key",
     "dubious ownership": "it belongs to another user: clone it, or name it as safe.directory in your settings of git",
     "Permission denied (": "ssh needs a key that this host knows: without a passphrase, or in its agent (ssh-add)",
 }

@@ -41,7 +41,7 @@ def verify_signature(data: bytes, signature: str, key: str) -> None:
     signer, namespace, reserved, hashed, signed, *rest = (*_split(packed[len(MAGIC) + 4 :]), b"", b"", b"", b"", b"")
     wanted = _split_key(_decode(key.split()[1]))
     if any(rest) or _split_key(signer) != wanted:
-        raise HookError("it is signed by another key than the one that was given for it")
+        raise HookError("it is signed by another key than the one in your settings")
     if namespace != NAMESPACE.encode() or hashed not in HASHES:
         raise HookError(f"it is signed for something else\nsign it with: ssh-keygen -Y sign -n {NAMESPACE} -f KEY FILE")
     kind, raw, *more = (*_split(signed), b"", b"")

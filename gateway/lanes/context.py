@@ -26,8 +26,8 @@ ACK_WAIT = 10.5  # a doorbell that a dead node held rings again when the lease o
 BUSY = "I am busy just now: yours is number {} in line."
 
 DAMAGED = (
-    "What is kept of this conversation was damaged on the disk, so I cannot go on with it. Whoever runs me sees in the "
-    "status what to do."
+    "The record of this conversation was damaged on the disk, so I cannot go on with it. "
+    "The person who runs me sees in the status what to do."
 )
 
 COMMAND_SIGNS = ("/", "!")

@@ -375,7 +375,7 @@ class Lane:
             await self._give_up(session, job, "the gateway ended in the middle of it each time", job.deaths)
             return False
         if job.waited > self._context.settings.longest:
-            await self._give_up(session, job, f"nobody answered it for {job.waited:.0f} s", job.attempt - 1)
+            await self._give_up(session, job, f"no answer came for {job.waited:.0f} s", job.attempt - 1)
             return False
         self.claim = claim = await self._claim(session, job, arrival)
         self._is_told = False
@@ -433,7 +433,7 @@ class Lane:
         try:
             result = await self._work(claim)
         except Conflict:
-            log.info("turn %s of %s went to somebody else", claim.job.turn_id, self.key)
+            log.info("turn %s of %s went to another gateway", claim.job.turn_id, self.key)
             await claim.take_back()
             return False
         except Exception as error:  # the work is the dispatcher's, with hooks, tools and models
@@ -468,7 +468,7 @@ class Lane:
     async def _give_up(self, session: Session, job: TurnJob, reason: str, tries: int) -> None:
         """Cancel the turn: send an apology, make each message a dead letter, and let the conversation continue."""
         last, now = job.messages[-1], self._context.sessions.now()
-        log.error("turn %s of %s is given up (tries: %d): %s", job.turn_id, self.key, tries, reason)
+        log.error("turn %s of %s is cancelled (tries: %d): %s", job.turn_id, self.key, tries, reason)
         done = records.TurnEnded(
             upto=job.on,
             turn_id=job.turn_id,
@@ -498,7 +498,7 @@ async def _pause(context: LaneContext, claim: TurnClaim) -> LaneResult | None:
 
 async def _tell_damage(context: LaneContext, key: str, damage: RecordDamage) -> None:
     """Log the damage, and send the waiting person a message about it, once for each damage."""
-    log.error("%s cannot go on: %s; to let it begin anew: hermes-gateway sessions delete %s", key, damage, key)
+    log.error("%s cannot go on: %s; to begin it again: hermes-gateway sessions delete %s", key, damage, key)
     try:
         found = await records.read_readable(context.engine, subjects.session_subject_of("in", key), 0, PAGE)
         kept = records.decode(found[-1].data) if found else None

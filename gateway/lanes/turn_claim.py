@@ -199,7 +199,7 @@ class TurnClaim:
             try:
                 await self._write(records.ClaimReleased(turn_id=self.job.turn_id))
             except Conflict:
-                log.debug("turn %s was taken over before it was given back", self.job.turn_id)
+                log.debug("turn %s was taken over before it was released", self.job.turn_id)
 
     async def take_back(self) -> None:
         """Remove displayed replies of a turn that no longer exists, since its conversation was reset or removed."""
@@ -284,7 +284,9 @@ class TurnClaim:
         """Append the oldest events alone while more than MOST_EVENTS wait; a turn that runs again knows them."""
         while not self.is_lost and len(events := self.owed.waiting) > MOST_EVENTS:
             puts = make_owed_puts(events[:MOST_EVENTS], self.session.key)
-            await append_until_written(partial(append_in_parts, self._context.engine, puts), "what hooks are owed")
+            await append_until_written(
+                partial(append_in_parts, self._context.engine, puts), "the pending events of hooks"
+            )
             self.owed.forget(events[:MOST_EVENTS])
 
     async def _look_again(self) -> None:
@@ -363,7 +365,7 @@ async def write_decisions(
         except Conflict:
             continue  # another record was appended to the chain
     if puts:
-        await append_until_written(partial(engine.append, *puts), "what hooks are owed")
+        await append_until_written(partial(engine.append, *puts), "the pending events of hooks")
 
 
 def make_owed_puts(events: Iterable[OwedEvent], session_key: str) -> list[NewRecord]:

@@ -110,7 +110,7 @@ class LogPipeline:
     ) -> None:
         sys.excepthook, threading.excepthook = self._hooks
         if isinstance(error, Exception) and not isinstance(error, GatewayError):
-            log.critical("ended by an error that nobody caught", exc_info=error)
+            log.critical("ended by an uncaught error", exc_info=error)
             sys.excepthook = _ignore_uncaught
         logging.captureWarnings(capture=False)
         logging.getLogger().handlers[:] = self._handlers
@@ -213,7 +213,7 @@ def _exception_of(record: logging.LogRecord) -> str:
 
 
 def _log_uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    log.critical("ended by an error that nobody caught", exc_info=(kind, error, trace))
+    log.critical("ended by an uncaught error", exc_info=(kind, error, trace))
 
 
 def _ignore_uncaught(_kind: type[BaseException], _error: BaseException, _trace: TracebackType | None) -> None:
@@ -224,7 +224,7 @@ def _log_uncaught_in_thread(args: Any) -> None:
     if args.exc_type is not SystemExit:
         name = args.thread.name if args.thread else "a thread"
         log.error(
-            "%s ended by an error that nobody caught",
+            "%s ended by an uncaught error",
             name,
             exc_info=(args.exc_type, args.exc_value, args.exc_traceback),
         )

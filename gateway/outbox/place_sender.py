@@ -164,7 +164,7 @@ class PlaceSender:
         self, outbound: records.OwedReply, error: str, *, attempts: int, retry_at: float, strike: bool = False
     ) -> None:
         at, reply = self._journal.position, outbound.reply
-        log.warning("reply %s to %s is given up: %s", reply.id, self._place, error)
+        log.warning("reply %s to %s is cancelled: %s", reply.id, self._place, error)
         failed = records.SendFailed(out=at.out, reply_id=reply.id, error=error, attempts=attempts)
         report = DeliveryReport(outbound, reply, at.ids, attempts, error)
         owed = self._platform.list_owed(report)
@@ -269,7 +269,7 @@ class ReplyDelivery:
         except AdapterError as error:
             if not error.permanent:
                 raise
-            log.info("the placeholder of reply %s is gone, it is sent anew: %s", reply.id, error)
+            log.info("the placeholder of reply %s is gone, it is sent again: %s", reply.id, error)
             return False
         return True
 

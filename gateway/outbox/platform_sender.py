@@ -163,7 +163,7 @@ class PlatformSender:
         try:
             return self.callbacks.owe(delivery)
         except Exception:  # as with `report`
-            log.exception("what is owed of the delivery of %s cannot be said", delivery.reply.id)
+            log.exception("the pending events of the delivery of %s cannot be emitted", delivery.reply.id)
             return ()
 
     def report(self, listener: Callable[[DeliveryReport], None], delivery: DeliveryReport) -> None:

@@ -47,7 +47,7 @@ def parse_person(written: str) -> Person:
         return Person(INTERNAL, f"{WEBHOOK}:{user_id}")
     if not colon or not NETWORK_NAME.fullmatch(platform) or not user_id or len(written) > LONGEST:
         raise AccessError(
-            f"{written[:60]!r} is nobody's id\nwrite the network, a colon, and the id there: hermes-gateway people list"
+            f"{written[:60]!r} is not an id\nwrite the network, a colon, and the id there: hermes-gateway people list"
         )
     return Person(platform, user_id)
 

@@ -83,7 +83,7 @@ class PersonRemoval(msgspec.Struct, eq=False):
         unreadable = await run_in_thread(self._remove_files, person)
         await self.activity.rename(str(person), pseudonym)
         await self.usage.rename(person.payers, pseudonym)
-        log.info("somebody is forgotten; what remains of them is called %s", pseudonym)
+        log.info("the data of a person was removed; their pseudonym is %s", pseudonym)
         return Forgotten(
             person=str(person),
             pseudonym=pseudonym,

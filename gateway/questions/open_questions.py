@@ -27,7 +27,7 @@ from gateway.records.records import ApprovalRequest
 from gateway.sessions.repository import SessionRepository
 from gateway.sessions.session import OpenTurn
 
-GONE = "it was answered, or nobody answered in time"
+GONE = "it was answered, or no answer came in time"
 CHANGED = "it asks for something else now than what you were shown: look at it again"
 
 

@@ -52,9 +52,9 @@ def show_calls(prompt: str, calls: Sequence[AskedCall]) -> Iterator[LiteralText]
         yield from show_call(calls[0])
         return
     if not calls:
-        yield LiteralText("This is asked:", show_signs(prompt))
+        yield LiteralText("A question:", show_signs(prompt))
         return
-    yield LiteralText("This is asked before a tool runs:", show_signs(prompt))
+    yield LiteralText("A question before a tool runs:", show_signs(prompt))
     for number, call in enumerate(calls, 1):
         count = f"Call {number} of {len(calls)}, of the tool" if len(calls) > 1 else "The tool"
         yield LiteralText(f"{count}:", show_signs(call.tool))

@@ -76,7 +76,7 @@ class Retention(msgspec.Struct, eq=False):
             gone += some
         if gone:
             idle = format_count(round(limits.retention / records.DAY), "day")
-            log.info("forgotten, since nobody used them for %s: %s", idle, format_count(gone, "session"))
+            log.info("removed after %s without use: %s", idle, format_count(gone, "session"))
         return gone
 
     async def _forget_over_size(self, limits: JournalSettings) -> int:
@@ -113,7 +113,7 @@ class Retention(msgspec.Struct, eq=False):
     async def _compact(self, key: str) -> None:
         chain = await self._engine.read(subjects.session_subject_of("turn", key), 0, LONG_CHAIN)
         if len(chain) == LONG_CHAIN and await compact_chain(self._engine, self._sessions, key):
-            log.info("the chain of %s was written anew, without the steps of turns that have ended", key)
+            log.info("the chain of %s was rewritten, without the steps of turns that have ended", key)
 
 
 class FileRetention(msgspec.Struct, eq=False):

@@ -318,7 +318,7 @@ async def find_session(search: SessionSearch, sessions: SessionRepository, name:
     if name.startswith("agent:"):
         session = await sessions.open(name)
         if not session.session_id:
-            raise SessionError(f"there is no session under {name}")
+            raise SessionError(f"session {name} not found")
         return session
     rows = await search.list_sessions(begins=name, limit=2) if name else []
     if len(rows) != 1:

@@ -162,7 +162,7 @@ def _open_or_rebuild(path: Path) -> sqlite3.Connection:
     try:
         return _open_database(path)
     except sqlite3.DatabaseError as error:
-        log.warning("the search index %s is built anew: %s", path, error)
+        log.warning("the search index %s is built again: %s", path, error)
         _remove_files(path)
         return _open_database(path)
 

@@ -70,7 +70,7 @@ def undo_turns(session: Session, turns: int = 1) -> records.TurnsUndone:
     if turns < 1:
         raise SessionError("undo takes a number of turns, 1 or more")
     if not session.turns:
-        raise SessionError("there is nothing to undo in this session")
+        raise SessionError("this session has nothing to undo")
     return records.TurnsUndone(turns=min(turns, len(session.turns)))
 
 
@@ -86,7 +86,7 @@ def find_last_request(session: Session, author: str = "") -> Entry:
         for entry in session.entries[-session.turns[-1] :]:
             if entry.role == "user":
                 return entry
-    raise SessionError("there is no message to try again in this session")
+    raise SessionError("this session has no message to retry")
 
 
 def find_last_pieces(session: Session) -> tuple[MessagePiece, ...]:

@@ -51,7 +51,7 @@ def check_place(installation: Installation) -> None:
         )
     if installation.way == "system":
         raise UpgradeError(
-            f"the program lies among the machine's own packages, in {prefix}: nothing can be put beside it\n"
+            f"the program is among the machine's own packages, in {prefix}: nothing can be installed beside it\n"
             "install it into an environment of its own: uv tool install, or pipx install"
         )
     if not all(os.access(place, os.W_OK, effective_ids=True) for place in (prefix, prefix.parent)):

@@ -71,7 +71,7 @@ class UpgradePlan(msgspec.Struct, frozen=True):
         mark, path = read_mark(Path(self.prefix)), Path(self.prefix) / MARK
         if mark and not mark.home:
             raise UpgradeError(
-                f"which program is in {self.prefix}, and which in {self.beside}, cannot be told: {path} is not as we "
+                f"which program is in {self.prefix}, and which in {self.beside}, is unknown: {path} is not as we "
                 "write it; nothing was removed\n"
                 f"if the one in {self.prefix} works, remove {path}, and the other one goes"
             )

@@ -58,7 +58,7 @@ def find_requirement(chosen: str, found: Distribution, folder: Path) -> str:
         requirement = f"{name} @ {(folder / source).resolve().as_uri()}"
     else:
         raise UpgradeError(
-            f"there is no {folder / source}\nname a wheel, a folder, or an address such as git+https://..."
+            f"{folder / source} not found\nname a wheel, a folder, or an address such as git+https://..."
         )
     try:
         Requirement(requirement)
@@ -98,7 +98,7 @@ def read_version(folder: Path) -> str:
     """Return the version of the program in a folder. Raises UpgradeError if it has none."""
     found = next((one for one in distributions(path=[str(folder)]) if one.metadata["Name"] == PACKAGE), None)
     if found is None:
-        raise UpgradeError(f"what is there is no {PACKAGE}; nothing was changed")
+        raise UpgradeError(f"the package there is not {PACKAGE}; nothing was changed")
     return found.version
 
 

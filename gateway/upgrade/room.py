@@ -34,8 +34,8 @@ def check_room(home: Home, prefix: Path, *, with_program: bool) -> None:
         if free < needed:
             shares = ", ".join(f"{size >> 20} MB for {what}" for what, _, size in pieces)
             raise UpgradeError(
-                f"there is no room on the disk of {place}: {needed >> 20} MB are needed ({shares}), "
-                f"{free >> 20} MB are free\nmake room there; the gateway was not stopped, and nothing was changed"
+                f"too little space on the disk of {place}: {needed >> 20} MB are needed ({shares}), "
+                f"{free >> 20} MB are free\nfree some space; the gateway was not stopped, and nothing was changed"
             )
 
 

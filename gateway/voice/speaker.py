@@ -80,7 +80,7 @@ class AnswerSpeaker(VoiceModel):
             asked = {"model": model.name, "input": words, "voice": voice.speak.voice, "response_format": "opus"}
             return await call_remote(model, "/audio/speech", LARGEST, json=asked)
         if not voice.speak.command:
-            raise VoiceError("nobody speaks any more", is_final=True)
+            raise VoiceError("speech has ended", is_final=True)
         folder = await run_in_thread(self._make_folder)
         try:
             file = folder / f"{NAME}.wav"

@@ -66,7 +66,7 @@ class Transcriber(VoiceModel):
             return await _ask_endpoint(model, file, language)
         how = self._find_settings().voice.transcribe
         if not how.command:
-            raise VoiceError("nobody listens any more", is_final=True)
+            raise VoiceError("the recogniser has ended", is_final=True)
         (await run_in_thread(_open_audio, file.path)).close()
         command = how.command if any("{file}" in word for word in how.command) else (*how.command, "{file}")
         printed = await self._programs.run(expand_command(command, file.path, language), self._folder, reach=how)

@@ -162,7 +162,7 @@ class ChatRoom(msgspec.Struct, eq=False):
         asked = read_query(request, ShownFileQuery)
         shown = await self.stream.find_shown(address_of(person, asked.thread), asked.message)
         if shown is None or asked.number >= len(shown.attachments):
-            raise WebRefusal(HTTPStatus.NOT_FOUND, "there is no such file in this conversation")
+            raise WebRefusal(HTTPStatus.NOT_FOUND, "this conversation has no such file")
         (file,) = await self.chat.files.find_all([shown.attachments[asked.number]])
         name, data = await read_attachment(file, LARGEST_SENT, "the page")
         kind = file.media_type if file.media_type in SHOWN_TYPES else SAVED_TYPE

@@ -16,7 +16,7 @@ from gateway.web.http_request import HttpRequest
 from gateway.web.program_keys import ProgramKeys
 from gateway.web.request_body import WebRefusal
 
-NOBODY_HAS = "nobody has this key: it is mistyped, or was revoked; those there are: hermes-gateway keys list"
+NOBODY_HAS = "unknown API key: it is mistyped, or was revoked; the known ones: hermes-gateway keys list"
 MOST_WRONG = 10  # keys of one peer, in WINDOW seconds
 WINDOW = 60.0
 MOST_PEERS = 10_000

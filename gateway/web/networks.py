@@ -18,7 +18,7 @@ from gateway.web.webhooks.receiver import COME_AGAIN, BodyPlaces
 
 log = logging.getLogger(__name__)
 
-UNBELIEVED = "no network is heard here, or this was not signed with its secret"
+UNBELIEVED = "no network receives calls here, or this was not signed with its secret"
 
 
 class NetworkReceiver(msgspec.Struct, eq=False):
@@ -34,7 +34,7 @@ class NetworkReceiver(msgspec.Struct, eq=False):
         if request.method != "POST":
             raise WebRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "networks call by POST", Allow="POST")
         if request.query:
-            raise WebRefusal(HTTPStatus.BAD_REQUEST, "nothing is taken from an address: secrets stand in headers")
+            raise WebRefusal(HTTPStatus.BAD_REQUEST, "the address carries no values: put secrets into headers")
         network = request.path.removeprefix(PATH)
         route = self._routes.find(request.path)
         if route is None:

@@ -114,7 +114,7 @@ class Page:
                 return answer_verb(msgspec.json.encode({**about, "may": may, "program": self._program}))
             case ["", "api", verb]:
                 return answer_verb(await self._verbs.look(verb, request))
-        raise WebRefusal(HTTPStatus.NOT_FOUND, "there is nothing of that name")
+        raise WebRefusal(HTTPStatus.NOT_FOUND, "not found")
 
     async def _enter(self, request: HttpRequest, peer: str) -> HttpResponse:
         """Exchange the code of a link for a login; the page gets its secret in this answer, and never again."""

@@ -63,7 +63,7 @@ class PageVerbs(msgspec.Struct, eq=False):
         if not isinstance(page, tuple):
             raise WebRefusal(HTTPStatus.NOT_FOUND, "the page does nothing of that name")
         if request.query:
-            raise WebRefusal(HTTPStatus.BAD_REQUEST, f"{name}: what is wanted stands in the body, not in the address")
+            raise WebRefusal(HTTPStatus.BAD_REQUEST, f"{name}: put the parameters into the body, not into the address")
         if request.content_type != JSON:
             raise WebRefusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"{name}: this takes {JSON}")
         try:

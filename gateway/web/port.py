@@ -109,7 +109,7 @@ class WebPort(msgspec.Struct, eq=False):
                 raise
             why = str(error).replace("\n", "; ")
             self.trouble = f"web: {why}"
-            log.info("there is no port: %s", why)
+            log.info("the port is off: %s", why)
             task_status.started()
             await anyio.sleep_forever()
         self.url = f"{'https' if tls else 'http'}://{format_address(listening)}"
@@ -143,7 +143,7 @@ class WebPort(msgspec.Struct, eq=False):
             try:
                 accepted, _ = await loop.sock_accept(listening)
             except OSError as error:  # the client has left, or no more sockets can be opened
-                log.debug("web: nobody could be let in: %s", error)
+                log.debug("web: no request could be checked: %s", error)
                 await anyio.sleep(ACCEPT_PAUSE)
                 continue
             if len(self._connections) >= self.limits.connections and not self._make_room():

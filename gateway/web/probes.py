@@ -58,7 +58,7 @@ class Probes(msgspec.Struct, eq=False):
                 if not self._is_operator(request, peer):
                     raise WebRefusal(HTTPStatus.UNAUTHORIZED, WANTS_KEY, WWW_Authenticate="Bearer")
                 return HttpResponse(body=await self._read_metrics(), content_type=CONTENT_TYPE)
-        raise WebRefusal(HTTPStatus.NOT_FOUND, "there is nothing of that name")
+        raise WebRefusal(HTTPStatus.NOT_FOUND, "not found")
 
     async def _answer_ready(self, request: HttpRequest, peer: str) -> HttpResponse:
         is_told = self._is_operator(request, peer)

@@ -85,7 +85,7 @@ class ProgramKeys:
         async with self._lock:
             gone = next((one for one in self.keys if one.name == name), None)
             if gone is None:
-                raise AccessError(f"there is no key {name!r}\nthose that there are: hermes-gateway keys list")
+                raise AccessError(f"API key {name!r} not found\nto list them: hermes-gateway keys list")
             await self._keep(tuple(one for one in self.keys if one is not gone))
         return gone
 
@@ -93,7 +93,7 @@ class ProgramKeys:
         try:
             await self.last.replace(records.ProgramKeyState(keys=keys, at=time.time()))
         except Conflict:
-            raise AccessError("somebody else changed the keys at the same moment; try again") from None
+            raise AccessError("another change of the keys came at the same moment; try again") from None
 
 
 def mark_of(key: str) -> str:

@@ -199,7 +199,7 @@ def find_body(headers: Mapping[str, str]) -> RequestBody:
     waits = headers.get("expect", "").lower() == "100-continue"
     if coding is not None:
         if length is not None or coding.lower() != "chunked":
-            raise WebRefusal(HTTPStatus.BAD_REQUEST, "a body is either chunked or of a length that is told")
+            raise WebRefusal(HTTPStatus.BAD_REQUEST, "a body is either chunked or has a content-length")
         return RequestBody(None, waits=waits)
     if length is not None and not _LENGTH.fullmatch(length):
         raise WebRefusal(HTTPStatus.BAD_REQUEST, "the length of the body is no number")

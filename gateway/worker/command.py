@@ -79,7 +79,7 @@ class _Keeper:
         try:
             own = _make_own_folder(spec) if spec.sandbox else None
         except OSError as error:
-            os.write(2, f"there is no room for what is temporary: {error}\n".encode())
+            os.write(2, f"no space for temporary files: {error}\n".encode())
             return NOT_FOUND
         program = _fork(lambda: _become(spec, own))
         for place in (1, 2):

@@ -30,7 +30,7 @@ ABSTRACT_SOCKETS, SIGNALS = 1 << 0, 1 << 1
 FILES, MOVES, TRUNCATES, PORTS, DEVICES, OUTSIDERS = 1, 2, 3, 4, 5, 6
 LATER = {
     TRUNCATES: "files elsewhere can be emptied",
-    PORTS: "a list of TCP ports cannot be held, all ports are open to whoever names one",
+    PORTS: "a list of TCP ports cannot be held, all ports are open to a hook that names one",
     OUTSIDERS: "processes outside can be signalled",
 }
 

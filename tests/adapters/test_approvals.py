@@ -22,7 +22,7 @@ SCRIPT: tuple[dict[str, Any], ...] = (
     *({"text": "I heard you."},) * 20,
 )
 OPENED = f", chats: {{slack: [{CHANNEL}]}}"
-NOTE = "An approver was asked"
+NOTE = "An approver was notified"
 
 
 @pytest.fixture

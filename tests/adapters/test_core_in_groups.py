@@ -61,7 +61,7 @@ async def test_who_is_paired_may_speak_in_direct_messages_and_nowhere_else(wire:
         await wire.mention("what is it?", by=STRANGER)
         await until(lambda: len(house.told("access:denied")) == denied + 1, "the denial")
         await wire.write("/pairing approve NOTACODE")
-        await house.shows("Nobody has this code")
+        await house.shows("The code was not found")
 
 
 @pytest.mark.row("T18")
@@ -125,7 +125,7 @@ async def test_what_the_configuration_says_of_a_chat_is_shown_as_fixed_and_not_c
                 msgspec.structs.replace(house.gateway.settings, chats=chats)
             )
             await wire.write("/settings", chat=GROUP)
-            (shown,) = [one for one in await house.shows("What holds in", number) if f"group): {answer}," in one.text]
+            (shown,) = [one for one in await house.shows("Settings of", number) if f"group): {answer}," in one.text]
             assert f"{answer}, by config.yaml: chats.{chat}, which is fixed" in shown.text
             await has_buttons(shown)
             assert ("answer" in shown.buttons, "typing" in shown.buttons) == (False, True)
@@ -186,7 +186,7 @@ async def test_a_chat_is_shown_what_the_tools_do_where_that_is_its_rule(wire: Wi
 async def test_settings_of_a_chat_are_changed_by_buttons_that_are_for_admins(wire: Wire, tmp_path: Path) -> None:
     async with housed(wire, tmp_path / "home", settings=f"{admitting(wire)}agents: {{science: {{}}}}\n") as house:
         await wire.write("/settings", chat=GROUP)
-        (shown,) = await house.shows("What holds in")
+        (shown,) = await house.shows("Settings of")
         await wire.press(shown, "agent")
         (offer,) = await house.shows("It can be: main, science")
         await wire.press(dataclasses.replace(offer, buttons=dict(offer.buttons)), "science", by=BEN)

@@ -74,7 +74,7 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("voice", {"arguments": "quote on quote on"}, "/voice takes nothing"),
     ("branch", {"title": "another way"}, "This is a copy now"),
     ("approvals", {"revoke": 3}, "revoke NUMBER"),
-    ("platform", {"do": "pause", "platform": "telegraph"}, "There is no network 'telegraph'"),
+    ("platform", {"do": "pause", "platform": "telegraph"}, "Network 'telegraph' not found"),
     ("pairing", {"do": "invite", "as": "operator", "for": "2h"}, "use this bot as operator. It is good once, for 2h"),
     ("pairing", {"for": "2h", "do": "invite", "gone": "what an old menu had"}, "can use this bot as user"),
     ("settings", {"name": "language", "value": "de"}, "language in discord:"),

@@ -198,8 +198,8 @@ def test_a_directory_in_which_nothing_can_be_found_is_told(aviary: Aviary, tmp_p
     done = aviary.cli("config", "check")
     assert done.returncode == 0
     for said in (
-        f"{aviary.home.config}:1:18: warning: adapters.dirs: there is no directory {tmp_path / 'nowhere'}; make it",
-        f"{aviary.place / 'pigeon'} is an adapter, and adapters.dirs names directories in which adapters lie; ",
+        f"{aviary.home.config}:1:18: warning: adapters.dirs: directory {tmp_path / 'nowhere'} not found; make it",
+        f"{aviary.place / 'pigeon'} is an adapter, and adapters.dirs names directories that contain adapters; ",
         f"write {aviary.place}\n",
     ):
         assert said in done.stdout

@@ -339,7 +339,7 @@ async def test_the_token_is_not_sent_where_a_file_does_not_lie_at_slack(home: Ho
     file = {"id": "F1", "name": "a.pdf", "size": 3, "url_private": "https://elsewhere.example/a.pdf"}
     wire.told({**wire.message(ANN, wire.place(ANN), ""), "subtype": "file_share", "files": [file]})
     (received,) = await home.hears("message:received")
-    assert "does not lie at Slack" in received["text"]
+    assert "is not a file of Slack" in received["text"]
 
 
 async def test_what_slack_writes_is_read_as_people_read_it(home: House, wire: SlackWire) -> None:

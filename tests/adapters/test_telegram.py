@@ -42,7 +42,7 @@ async def test_a_second_reader_is_told_in_words(wire: TelegramWire, house: House
     wire.ills["getUpdates"] = [Refused(409, "Conflict: terminated by other getUpdates request")]
     await wire.write("hello")
     (told,) = await house.hears("platform:down")
-    assert "somebody else reads this bot's messages" in told["reason"]
+    assert "another program reads this bot's messages" in told["reason"]
     await house.is_up()
     await house.shows("I heard you.")
 

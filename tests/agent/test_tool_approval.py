@@ -67,7 +67,7 @@ async def test_a_call_that_a_hook_swaps_after_the_yes_is_asked_about_once_more_t
     say_yes(stage, first)
     second = await stage.again(agent)
     assert (shown_in(second), ran) == ([{"command": "touch x"}], [])
-    assert second.questions[0].prompt.endswith("changed after the last answer, so it is asked again.")
+    assert second.questions[0].prompt.endswith("changed after the last answer, so please answer again.")
     assert second.questions[0].calls[0].changed_by == ("swapper",)
     say_yes(stage, second)
     last = await stage.again(agent)

@@ -144,7 +144,7 @@ def test_what_was_settled_a_moment_ago_says_so_where_it_is_pressed(
         (asked,) = gateway.call("approvals.list")["approvals"]
         gateway.call("approvals.answer", {"id": asked["id"], "allowed": False})
         press(screen, button(screen, "Allow once"))
-        shows(asked_of(screen), "it was answered, or nobody answered in time")
+        shows(asked_of(screen), "it was answered, or no answer came in time")
         gateway.until(lambda: "did not allow shell to run" in said_in(gateway, "late"))
 
 
@@ -207,9 +207,9 @@ def test_somebody_is_let_in_by_whoever_knows_them(gateway: GatewayProcess, open_
         shows(screen.page.locator("#done"), "can write now")
         (guest,) = gateway.call("pairing.list")["people"]
         assert (guest["user_id"], guest["role"]) == (STRANGER, "user")
-        screen.room.get_by_label("The code that they were told").fill("WRONGONE")
+        screen.room.get_by_label("The code that the bot sent").fill("WRONGONE")
         button(screen, "Let in").click()
-        shows(screen.room, "nobody has this code")
+        shows(screen.room, "the code was not found")
 
 
 def test_a_hook_is_switched_off_and_on_and_reloaded(gateway: GatewayProcess, open_screen: OpenScreen) -> None:
@@ -282,7 +282,7 @@ def test_a_network_is_paused_and_goes_on(gateway: GatewayProcess, wire: Telegram
         press(screen, button(row, "Resume"))
         gateway.until(lambda: state() == "up")
         button(row, "Restart").click()
-        shows(row, "telegram is connected anew")
+        shows(row, "telegram is connected again")
         screen.room.get_by_label("To, such as").fill("nowhere")
         screen.room.get_by_label("Text").fill("hello")
         button(screen, "Send").click()
@@ -328,7 +328,7 @@ def test_a_conversation_is_stopped_saved_and_forgotten(gateway: GatewayProcess, 
         shows(screen.page.locator("#done"), "is deleted")
         expect(screen.page).to_have_title("Conversations · hermes-gateway", timeout=PATIENCE)
         expect(screen.room).not_to_contain_text("a word that stays", timeout=PATIENCE)
-    assert gateway.cli("sessions", "search", "stays").stdout == "nobody said that\n"
+    assert gateway.cli("sessions", "search", "stays").stdout == "no such message\n"
     assert screen.faults == []
 
 

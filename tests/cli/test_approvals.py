@@ -21,7 +21,7 @@ COMMAND = "echo 'it\x1b[31mran'; id -u"
 RUN = {"tool_calls": [{"name": "shell", "args": {"command": COMMAND}}]}
 TURN = {"user": "run", "answers": [RUN, {"text": "Did."}]}
 BOOT = {"user": "boot.md", "answers": [RUN, {"text": "All is well."}]}
-NOTE = "An approver was asked"
+NOTE = "An approver was notified"
 PEOPLE = f"owners: {{telegram: ['{ANN}']}}, users: {{telegram: ['{BEN}']}}"
 SETTINGS = f"access: {{{PEOPLE}, tools: {{user: [shell]}}}}\n"
 
@@ -168,6 +168,6 @@ async def test_boot_md_asks_and_goes_on_without_and_says_so(gateway: GatewayProc
     assert "Unattended work" in asked.text
     await until(lambda: bool(said(wire, "All is well.")), "the answer")
     assert "Done without shell: no approval came in time." in said(wire, "All is well.")[0].text
-    (line,) = [one for one in (await cli(gateway, "doctor")).stdout.splitlines() if "asks an approver before" in one]
+    (line,) = [one for one in (await cli(gateway, "doctor")).stdout.splitlines() if "needs an approver for" in one]
     assert "shell" in line
     assert "shell" in json.loads((await cli(gateway, "doctor", "--json")).stdout)["unattended"]

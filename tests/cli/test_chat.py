@@ -101,9 +101,9 @@ def test_what_is_asked_and_what_is_unknown_stands_there_once(gateway: GatewayPro
     with Typist(gateway, "chat") as person:
         person.sees("/help lists the commands")
         person.type("/modle\r")
-        person.sees("There is no command /modle")
+        person.sees("Unknown command here: /modle")
         person.type("what is 6 * 7\r")
-        assert person.sees("May I add?").count("There is no command") == 0
+        assert person.sees("May I add?").count("Unknown command here") == 0
         person.type("yes\r")
         assert person.sees("The result is 42.").count("May I add?") == 0
 
@@ -188,7 +188,7 @@ def test_a_pipe_is_answered_line_by_line(gateway: GatewayProcess) -> None:
 def test_an_empty_message_is_no_message(gateway: GatewayProcess) -> None:
     said = gateway.cli("chat", "-m", " ")
     assert (said.returncode, said.stdout) == (2, "")
-    assert "nothing in --message to say" in said.stderr
+    assert "--message is empty" in said.stderr
 
 
 def test_who_asked_a_gateway_that_is_killed_is_told_what_becomes_of_it(gateway: GatewayProcess) -> None:

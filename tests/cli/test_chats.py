@@ -92,10 +92,10 @@ async def test_send_pairing_and_platform(wire: TelegramWire, gateway: GatewayPro
     asks = json.loads((await cli(gateway, "pairing", "list", "--json")).stdout)["asking"]
     assert [(one["platform"], one["user_id"]) for one in asks] == [("telegram", STRANGER)]
     wrong = await cli(gateway, "pairing", "approve", "WRONG")
-    assert (wrong.returncode, "nobody has this code" in wrong.stderr) == (1, True)
+    assert (wrong.returncode, "the code was not found" in wrong.stderr) == (1, True)
     assert "#1" in (await cli(gateway, "pairing", "list")).stdout
     by_number = await cli(gateway, "pairing", "approve", "#7")
-    assert (by_number.returncode, "nobody asks under the number 7" in by_number.stderr) == (1, True)
+    assert (by_number.returncode, "no pairing request has the number 7" in by_number.stderr) == (1, True)
     code = wire.shown[0].text.split("code is ")[1][:8]
     assert "may speak now" in (await cli(gateway, "pairing", "approve", code)).stdout
     await wire.write("what is it?", by=STRANGER)
@@ -149,7 +149,9 @@ async def test_who_is_invited_comes_by_a_link_that_is_good_once(wire: TelegramWi
     assert "good no more" in (await cli(gateway, "pairing", "uninvite", f"#{gone['number']}")).stdout
     made = await cli(gateway, "pairing", "invite", "--as", "admin", "--for", "7d")
     code = made.stdout.split("telegram: https://t.me/gate_bot?start=")[1].split()[0]
-    assert "an invitation as admin, by whoever runs this gateway" in (await cli(gateway, "pairing", "list")).stdout
+    assert (
+        "an invitation as admin, by the person who runs this gateway" in (await cli(gateway, "pairing", "list")).stdout
+    )
     await wire.write(f"/start {gone['ways'][0]['text'].rpartition('=')[2]}", by=STRANGER)
     await until(lambda: "not good any more" in str(wire.shown), "the refusal")
     await wire.write(f"/start {code}", by=STRANGER)

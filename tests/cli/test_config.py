@@ -29,7 +29,9 @@ def write(home: Path, text: str, env: str = "") -> None:
 def test_check_says_that_all_is_right(tmp_path: Path) -> None:
     told = config(tmp_path, "check")
     assert (told.returncode, told.stderr) == (0, "")
-    assert told.stdout == f"there is no {tmp_path}/hermes-gateway/config.yaml; the defaults hold, and they are right\n"
+    assert told.stdout == (
+        f"{tmp_path}/hermes-gateway/config.yaml not found; the defaults are in effect, and they are right\n"
+    )
     write(tmp_path, "logs: {level: debug}")
     assert config(tmp_path, "check").stdout == f"{tmp_path}/hermes-gateway/config.yaml is right\n"
     assert list(tmp_path.rglob("*.log")) == []
@@ -62,7 +64,7 @@ def test_check_finds_names_of_hooks_and_options_that_nothing_bears(tmp_path: Pat
     *findings, summary = told.stdout.replace(f"{tmp_path}/hermes-gateway/", "").splitlines()
     assert sorted(findings) == [
         "config.yaml:2:19: warning: hooks.depp: there is no hook depp; did you mean deep?",
-        "config.yaml:3:30: warning: hooks.deep.options.treshold: there is no such option; did you mean threshold?",
+        "config.yaml:3:30: warning: hooks.deep.options.treshold is not a setting; did you mean threshold?",
         "config.yaml:4:13: warning: hooks.disabled: there is no hook audit-lgo; did you mean audit-log?",
         "config.yaml:5:28: warning: hooks.trust: there is no hook trust; hooks list --all names those there",
         "config.yaml:6:24: warning: agents.main.hooks: there is no hook dep; did you mean deep?",
@@ -185,9 +187,7 @@ def test_no_secret_in_the_wrong_place_is_repeated(tmp_path: Path) -> None:
 def test_show_refuses_what_is_wrong_and_what_is_not_there(tmp_path: Path) -> None:
     told = config(tmp_path, "show", "logs.levl")
     assert (told.returncode, told.stdout) == (2, "")
-    assert (
-        told.stderr == "hermes-gateway: there is no setting `logs.levl`\n  here there is: level, format, size, keep\n"
-    )
+    assert told.stderr == "hermes-gateway: unknown setting `logs.levl`\n  known here: level, format, size, keep\n"
     write(tmp_path, "logs: [")
     told = config(tmp_path, "show")
     assert (told.returncode, told.stdout) == (78, "")

@@ -43,7 +43,7 @@ def test_sync_makes_another_home_the_same(gateway: GatewayProcess, tmp_path: Pat
         gateway.cli("hooks", "remove", "greet")
         changed = gateway.cli("hooks", "sync", str(frozen), "--yes")
         assert (changed.returncode, "is not what was frozen" in changed.stderr) == (1, True), changed.stderr
-        assert "if what lies there now is meant, install it where the hooks are and freeze again" in changed.stderr
+        assert "to use the present version, install it where the hooks are and freeze again" in changed.stderr
 
 
 @pytest.mark.row("T25")
@@ -77,9 +77,9 @@ def test_sync_says_what_install_says_before_a_yes(gateway: GatewayProcess, tmp_p
     gateway.cli("hooks", "remove", "greet")
     told = gateway.cli("hooks", "sync", str(without)).stdout
     assert "! handler.py is in utf-7" in told
-    assert "! it stands in for the hook of this name that the skill tea brings: " in told
+    assert "! it replaces the hook of this name that the skill tea brings: " in told
     gateway.cli("skills", "remove", "tea")
-    assert "! of its hooks those above stand in for greet\n" in gateway.cli("hooks", "sync", str(frozen)).stdout
+    assert "! hooks above replace these of its hooks: greet\n" in gateway.cli("hooks", "sync", str(frozen)).stdout
 
 
 @pytest.mark.row("T25")
@@ -101,7 +101,7 @@ def test_a_guard_becomes_weaker_by_a_persons_yes_alone(gateway: GatewayProcess, 
     done = gateway.cli("hooks", "sync", str(frozen), "--yes")
     assert (done.returncode, gateway.home.hooks_lock.read_text()) == (1, guarded), done.stderr
     assert "denies nothing where it fails: on_error: skip" in done.stdout
-    assert "tea would guard less, and nobody is asked; nothing was changed" in done.stderr
+    assert "tea would guard less, and this run asks no one; nothing was changed" in done.stderr
     without = put(tmp_path, {"without.json": '{"version": 1, "hooks": {}, "skills": {}}'}) / "without.json"
     done = gateway.cli("hooks", "sync", str(without), "--yes")
     assert (done.returncode, gateway.home.hooks_lock.read_text()) == (1, guarded), done.stderr

@@ -84,7 +84,7 @@ def test_the_tests_that_new_writes_pass_together(gateway: GatewayProcess) -> Non
     [
         (["Greeter"], "is no name for a hook"),
         (["./Greeter"], "is no name for a hook"),
-        (["./nowhere/greet"], "there is no folder"),
+        (["./nowhere/greet"], "nowhere not found"),
         (["greet", "--event", "tool:befor"], "did you mean 'tool:before'?"),
         (["greet", "--intercept", "agent:step"], "observe it: --event agent:step"),
     ],

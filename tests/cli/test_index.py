@@ -123,7 +123,10 @@ def test_a_folder_that_lies_here_is_not_taken_for_what_an_index_has(
     (here / "greet").mkdir(parents=True)
     with contextlib.chdir(here):
         unknown = gateway.cli("hooks", "install", "greet", "--yes")
-        assert (unknown.returncode, "no index has such a hook: greet; what lies here is ./greet" in unknown.stderr) == (
+        assert (
+            unknown.returncode,
+            "no index has such a hook: greet; the folder here is ./greet" in unknown.stderr,
+        ) == (
             1,
             True,
         )
@@ -233,7 +236,7 @@ def test_an_index_is_read_once_in_a_command_and_named_where_it_cannot_be(
     publisher.file.with_name("index.json.sig").unlink()
     unsigned = gateway.cli("hooks", "search", "greet").stderr
     assert f"{address}.sig cannot be fetched: HTTP Error 404" in unsigned
-    assert "whoever keeps it has to sign it" in unsigned
+    assert "its owner has to sign it" in unsigned
     publisher.file.unlink()
     for words in (("hooks", "update", "--yes"), ("hooks", "outdated")):
         server.asked.clear()
@@ -372,8 +375,8 @@ SPOILED: dict[str, tuple[dict[str, Any], str]] = {
     "huge": ({}, "is larger than"),
     "ended": ({"expires": YESTERDAY, "number": 9}, "counts no more since"),
     "without an end": ({"expires": "", "number": 9}, "does not say when it ends"),
-    "older": ({"number": 0}, "passes an old one off as new"),
-    "published twice": ({"number": 1, "hooks": {}}, "passes an old one off as new"),
+    "older": ({"number": 0}, "an old one that passes for new"),
+    "published twice": ({"number": 1, "hooks": {}}, "an old one that passes for new"),
     "of another version": ({"version": 2}, "of version 2"),
 }
 

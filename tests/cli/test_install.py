@@ -48,9 +48,9 @@ def code_of(gateway: GatewayProcess, name: str = "greet") -> str:
 def test_nothing_is_installed_without_a_yes(gateway: GatewayProcess, greet: Path) -> None:
     done = gateway.cli("hooks", "install", str(greet))
     assert done.returncode == 1
-    assert "is told of  agent:end" in done.stdout
+    assert "observes  agent:end" in done.stdout
     assert "network     none" in done.stdout
-    assert "whoever has read the above says --yes" in done.stderr
+    assert "read the above, then add --yes" in done.stderr
     assert not gateway.home.hooks_lock.exists()
     assert [path.name for path in gateway.home.installed_hooks.iterdir()] == []
 
@@ -123,7 +123,7 @@ def test_a_placed_folder_wins_and_the_installed_one_says_so(gateway: GatewayProc
     gateway.until(lambda: gateway.call("hooks.info", {"name": "greet"})["origin"] == "home")
     shadow = Path(lock_of(gateway)["greet"]["path"]).name
     gateway.until(lambda: gateway.call("hooks.info", {"name": shadow})["state"] == "disabled")
-    assert f"{placed} stands in for it" in gateway.call("hooks.info", {"name": shadow})["reason"]
+    assert f"{placed} replaces it" in gateway.call("hooks.info", {"name": shadow})["reason"]
     shutil.rmtree(placed)
     gateway.until(lambda: gateway.call("hooks.info", {"name": "greet"})["origin"] == "installed")
     gateway.until(lambda: shadow not in {hook["name"] for hook in gateway.call("hooks.list")["hooks"]})
@@ -272,7 +272,7 @@ def test_an_update_that_guards_less_is_never_taken_unattended(gateway: GatewayPr
     for words in (("update", "--yes"), ("install", str(greet), "--yes")):
         done = gateway.cli("hooks", *words)
         assert (done.returncode, gateway.home.hooks_lock.read_text()) == (1, before), done.stdout
-        assert "greet guards less, and nobody is asked" in done.stderr
+        assert "greet guards less, and this run asks no one" in done.stderr
         said = "  guards less: denies nothing where it fails: on_error: skip\n"
         assert done.stdout.index(said) < done.stdout.index("--- a/HOOK.yaml")
     assert said.strip() in gateway.cli("hooks", "outdated").stdout
@@ -492,7 +492,7 @@ def test_a_hook_that_comes_with_it_keeps_its_place(gateway: GatewayProcess, gree
     assert gateway.call("hooks.info", {"name": "safety-guardrail"})["origin"] == "built-in"
     found = gateway.call("hooks.info", {"name": place.name})
     assert (found["origin"], found["state"]) == ("installed", "disabled")
-    assert "stands in for it" in found["reason"]
+    assert "replaces it" in found["reason"]
 
 
 def test_two_of_one_name_do_not_take_each_others_place(gateway: GatewayProcess, tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_a_type_checker_finds_a_new_hook_right_and_knows_its_event(
 
 def test_outside_of_a_repository_new_says_what_it_leaves_out(tmp_path: Path, environ: Mapping[str, str]) -> None:
     made = do(tmp_path, environ, "hermes-gateway", "hooks", "new", "./greet")
-    assert (made.returncode, "it lies in no git repository" in made.stderr) == (0, True)
+    assert (made.returncode, "it is in no git repository" in made.stderr) == (0, True)
     assert (tmp_path / "greet" / "README.md").is_file()
     assert not [*tmp_path.rglob(".github")]
 

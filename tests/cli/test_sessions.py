@@ -73,7 +73,7 @@ def test_one_that_is_not_there_or_not_clear_is_said_and_nothing_done(gateway: Ga
     vague = gateway.cli("sessions", "delete", "2", "--yes")
     assert (vague.returncode, "more than one session begins with '2'" in vague.stderr) == (1, True)
     nobody = gateway.cli("sessions", "show", "agent:main:terminal:dm:nobody")
-    assert (nobody.returncode, "there is no session under" in nobody.stderr) == (1, True)
+    assert (nobody.returncode, "dm:nobody not found" in nobody.stderr) == (1, True)
     assert len(asked(gateway, "list")["sessions"]) == 2
 
 
@@ -82,7 +82,7 @@ def test_search_finds_words_anywhere(gateway: GatewayProcess) -> None:
     assert [(hit["role"], hit["session_key"]) for hit in hits] == [("assistant", KEY)]
     assert "tell me of the zebra" in gateway.cli("sessions", "search", "zeb").stdout
     assert asked(gateway, "search", "elephant")["hits"] == []
-    assert "nobody said that" in gateway.cli("sessions", "search", "elephant").stdout
+    assert "no such message" in gateway.cli("sessions", "search", "elephant").stdout
 
 
 def test_export_is_a_file_of_either_kind(gateway: GatewayProcess, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_delete_asks_first_and_then_forgets_for_good(gateway: GatewayProcess) ->
     gateway.say("the zebra once more", "secret")
     key = "agent:main:terminal:dm:secret"
     refused = gateway.cli("sessions", "delete", key)
-    assert (refused.returncode, "say --yes" in refused.stderr) == (2, True)
+    assert (refused.returncode, "add --yes" in refused.stderr) == (2, True)
     assert gateway.cli("sessions", "delete", id_of(gateway, key), "--yes").returncode == 0
     assert key not in [one["session_key"] for one in asked(gateway, "list")["sessions"]]
     assert asked(gateway, "search", "once more")["hits"] == []

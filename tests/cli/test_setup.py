@@ -94,7 +94,7 @@ def test_a_key_that_is_there_is_found_tried_and_kept_with_a_model_that_is_there(
         person.answers("which model answers (Enter:", "\r")
         person.sees("it has 2 models: large-one, small-one")
         person.answers("the model's name:", "small\r")
-        person.answers("there is none of this name there", "-one\r")  # what was typed stays
+        person.answers("unknown model", "-one\r")  # what was typed stays
         person.sees("ok it answers")
         person.sees("it is used from the next start on")
         assert person.leaves() == 0

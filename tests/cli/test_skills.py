@@ -57,7 +57,7 @@ def test_it_shows_both_and_asks(gateway: GatewayProcess, coffee: Path) -> None:
     assert "  How coffee is made." in done.stdout
     assert "brings  loud" in done.stdout
     assert "decides on  llm:after" in done.stdout
-    assert "whoever has read the above says --yes" in done.stderr
+    assert "read the above, then add --yes" in done.stderr
     assert not gateway.home.hooks_lock.exists()
     assert names(gateway) == []
 
@@ -130,10 +130,10 @@ def test_a_folder_among_installed_skills_that_nobody_agreed_to_is_none(gateway: 
 def test_a_placed_one_stands_in_for_it(gateway: GatewayProcess, coffee: Path) -> None:
     put(gateway.home.skills / "coffee", {"SKILL.md": TEXT.replace("How coffee", "Here, how coffee")})
     done = gateway.cli("skills", "install", str(coffee), "--yes")
-    assert f"{gateway.home.skills / 'coffee'} stands in for it" in done.stderr
+    assert f"{gateway.home.skills / 'coffee'} replaces it" in done.stderr
     listed = json.loads(gateway.cli("skills", "list", "--json").stdout)
     assert [one["description"] for one in listed["skills"]] == ["Here, how coffee is made."]
-    assert "stands in for it" in listed["findings"][0]
+    assert "replaces it" in listed["findings"][0]
     refused = gateway.cli("skills", "remove", "tea")
     assert (refused.returncode, "is not installed" in refused.stderr) == (1, True)
 
@@ -179,7 +179,7 @@ def test_a_guard_that_an_update_brings_no_more_is_named(gateway: GatewayProcess,
     ]
     put(coffee, {"hooks/loud/HOOK.yaml": GUARD})
     done = gateway.cli("skills", "update", "--yes")
-    assert (done.returncode, "coffee guards less, and nobody is asked" in done.stderr) == (1, True), done.stderr
+    assert (done.returncode, "coffee guards less, and this run asks no one" in done.stderr) == (1, True), done.stderr
 
 
 @pytest.mark.row("T25")
@@ -232,13 +232,13 @@ def test_who_takes_a_skill_for_a_hook_is_told_so(gateway: GatewayProcess, coffee
 def test_a_hook_and_a_skill_s_hook_of_one_name_are_told_before_a_yes(gateway: GatewayProcess, coffee: Path) -> None:
     gateway.cli("skills", "install", str(coffee), "--yes")
     told = gateway.cli("hooks", "install", str(coffee / "hooks" / "loud"), "--yes")
-    assert "! it stands in for the hook of this name that the skill coffee brings: " in told.stdout
+    assert "! it replaces the hook of this name that the skill coffee brings: " in told.stdout
     listed = gateway.cli("skills", "list").stderr
     gateway.cli("skills", "remove", "coffee")
     there = gateway.home.own_folder / json.loads(gateway.home.hooks_lock.read_text())["hooks"]["loud"]["path"]
-    assert f"the hook loud of the skill coffee does not run: {there} stands in for it" in listed
+    assert f"the hook loud of the skill coffee does not run: {there} replaces it" in listed
     told = gateway.cli("skills", "install", str(coffee))
-    assert f"! its hook loud does not run: {there} stands in for it" in told.stdout
+    assert f"! its hook loud does not run: {there} replaces it" in told.stdout
 
 
 def test_a_hook_of_ours_or_of_a_place_that_is_configured_stands_in_for_a_skills(
@@ -247,7 +247,7 @@ def test_a_hook_of_ours_or_of_a_place_that_is_configured_stands_in_for_a_skills(
     gateway.configure(f"hooks: {{dirs: [{tmp_path}/further]}}\n")
     further = put(tmp_path / "further" / "loud", {"HOOK.yaml": GUARD, "handler.py": LOUD})
     told = gateway.cli("skills", "install", str(coffee), "--yes").stdout
-    assert f"! its hook loud does not run: {further} stands in for it" in told
+    assert f"! its hook loud does not run: {further} replaces it" in told
     tea = {
         "SKILL.md": TEXT.replace("coffee", "tea"),
         "hooks/boot-md/HOOK.yaml": GUARD,
@@ -255,8 +255,8 @@ def test_a_hook_of_ours_or_of_a_place_that_is_configured_stands_in_for_a_skills(
     }
     put(gateway.home.skills / "tea", tea)
     listed = gateway.cli("skills", "list").stderr
-    assert f"the hook loud of the skill coffee does not run: {further} stands in for it" in listed
-    assert f"the hook boot-md of the skill tea does not run: {BUILT_IN_FOLDER / 'boot-md'} stands in for it" in listed
+    assert f"the hook loud of the skill coffee does not run: {further} replaces it" in listed
+    assert f"the hook boot-md of the skill tea does not run: {BUILT_IN_FOLDER / 'boot-md'} replaces it" in listed
 
 
 def test_what_is_frozen_has_the_skills_too(gateway: GatewayProcess, coffee: Path, tmp_path: Path) -> None:

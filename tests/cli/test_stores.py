@@ -163,7 +163,7 @@ def test_what_a_hook_is_owed_none_of_its_name_from_elsewhere_gets(gateway: Gatew
     install(gateway, one)
     gateway.say("x")
     gateway.until(lambda: owed() == (1, {"n": 1}))
-    assert "; what it is owed waits for it for seven days: 1 event" in gateway.cli("hooks", "remove", "greet").stderr
+    assert "; its pending events wait for seven days: 1 event" in gateway.cli("hooks", "remove", "greet").stderr
     install(gateway, two)
     assert owed() == (0, {})
     gateway.cli("hooks", "remove", "greet")

@@ -137,10 +137,10 @@ def test_a_name_that_is_not_ours_is_answered_with_the_one_that_was_meant(gateway
 @pytest.mark.parametrize(
     ("when", "said"),
     [
-        ("{platform: telegramm}", "3:18: warning: `when.platform` is met by nothing of ours: there is no `telegramm`"),
-        ("{chat_type: [dm, grop]}", "3:19: warning: `when.chat_type` is met by nothing of ours: there is no `grop`"),
-        ("{role: onwer}", "3:14: warning: `when.role` is met by nothing of ours: there is no `onwer`; did you mean"),
-        ("{tool: shel}", "3:14: warning: `when.tool` is met by nothing of ours: there is no `shel`; did you mean `sh"),
+        ("{platform: telegramm}", "3:18: warning: `when.platform` is never met: `telegramm` is unknown here"),
+        ("{chat_type: [dm, grop]}", "3:19: warning: `when.chat_type` is never met: `grop` is unknown here"),
+        ("{role: onwer}", "3:14: warning: `when.role` is never met: `onwer` is unknown here; did you mean"),
+        ("{tool: shel}", "3:14: warning: `when.tool` is never met: `shel` is unknown here; did you mean `sh"),
     ],
 )
 def test_a_condition_that_nothing_meets_is_told(gateway: GatewayProcess, when: str, said: str) -> None:

@@ -84,7 +84,7 @@ SHOWN: dict[str, tuple[str, list[str]]] = {
     "service status": ("", ["service"]),
     "platform list": ("", ["telegram", "down", "connection refused"]),
     "approvals list": ("", ["nothing waits"]),
-    "pairing list": ("", ["nobody asks"]),
+    "pairing list": ("", ["no pairing requests"]),
     "people list": ("", ["slack:U0123456789ABCDEFGHIJ", "operator"]),
     "people show": ("terminal:owner", ["terminal:owner"]),
     "keys list": ("", [PROGRAM[:40], PROGRAM[-5:], "operator"]),

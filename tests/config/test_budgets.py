@@ -19,8 +19,8 @@ def load(tmp_path, text):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("budgets:\n  people:\n    ann: {day: {tokens: 1}}\n", r":3:\d+: .*`budgets.people.ann` is nobody's id"),
-        ("budgets:\n  people:\n    'matrix:1': {}\n", r":3:\d+: .*is nobody's id"),
+        ("budgets:\n  people:\n    ann: {day: {tokens: 1}}\n", r":3:\d+: .*`budgets.people.ann` is not an id"),
+        ("budgets:\n  people:\n    'matrix:1': {}\n", r":3:\d+: .*is not an id"),
         (
             "budgets:\n  groups:\n    staff: {day: {tokens: 1}}\n",
             r":3:\d+: .*`budgets.groups.staff` names what is not there",

@@ -213,7 +213,7 @@ def test_the_jobs_of_hermes_are_shown_and_come_over_paused(gateway: GatewayProce
     assert "and cake!" in tea
     assert "not made  '2020-01-01T00:00:00' is past" in old
     assert "to    telegram:5" in far
-    assert "says --yes" in unasked.stderr
+    assert "add --yes" in unasked.stderr
     assert len(gateway.call("jobs.list")["jobs"]) == 1
     done = gateway.cli("cron", "import", "--yes", "--json")
     assert json.loads(done.stdout)["made"] == ["tea-2"]

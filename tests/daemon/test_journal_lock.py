@@ -74,7 +74,7 @@ async def test_a_home_is_refused_whose_node_is_called_as_another_one(engines: li
             async with join_journal(engines[1], TWIN, said.append):
                 pass
         assert time.monotonic() - begun > LEASE_SECONDS, "a container that was made anew waits for the former one"
-        assert said[0] == "stands by: the name one is that of one at a:/home"
+        assert said[0] == "on standby: the name one is that of one at a:/home"
         async with join_journal(engines[1], ONE):  # the same home, after a crash
             assert await engines[1].append(NewRecord("gw.x", b""))
 

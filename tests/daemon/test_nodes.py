@@ -216,7 +216,7 @@ async def test_who_has_other_files_is_named(cluster: Cluster) -> None:
         )
     )
     named["other"] = []  # it has not said yet
-    assert "are others than here (`hermes-gateway hooks list` shows them)" in list_found()[1]
+    assert "differ from those here (`hermes-gateway hooks list` shows them)" in list_found()[1]
     one.files = other.files
     assert list_found() == []
     one.files = NodeFiles("another", "another", ("barn", "gone"))

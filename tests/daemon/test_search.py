@@ -57,7 +57,7 @@ def test_the_agent_searches_and_a_day_ends_also_through_a_restart(searxng: Threa
         found, fetched, spent, _ = results_of(gateway)
     said = {"title": "Tea", "url": "https://tea.example/", "description": "How to brew it.", "position": 1}
     assert found == f"{FOUND}\n{json.dumps({'success': True, 'data': {'web': [said]}})}"
-    assert "lies on this machine" in fetched
+    assert "is on this machine" in fetched
     assert "no more searches today" in spent
 
 

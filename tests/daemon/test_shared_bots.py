@@ -50,7 +50,7 @@ class SharedBot:
         await until(lambda: len(self.wire.shown) > before, f"an answer to {text!r}", limit)
 
     async def stands_by(self, name: str, holder: str) -> None:
-        await until(partial(self.is_said, name, f"stands by: {holder} serves it"), f"{name} standing by", 60)
+        await until(partial(self.is_said, name, f"on standby: {holder} serves it"), f"{name} standing by", 60)
 
     async def is_said(self, name: str, what: str) -> bool:
         """Return True if a part has this detail in this gateway's status."""
@@ -126,7 +126,7 @@ async def test_what_is_to_be_done_with_a_bot_is_done_where_it_is_served(bot: Sha
     facts = await anyio.to_thread.run_sync(RunningGateway(other.home, other.environ).read_facts)
     assert facts.platforms == ("telegram",), "an upgrade of the other is not to wait for it"
     assert (await steer(other, "pause")).startswith("telegram is paused")
-    await until(partial(bot.is_said, "one", "until somebody resumes it"), "the pause")
+    await until(partial(bot.is_said, "one", "until you resume it"), "the pause")
     await bot.wire.write("are you there?")
     await anyio.sleep(1)
     assert len(bot.wire.shown) == 1

@@ -107,7 +107,7 @@ def unused(gateway):
     told = " ".join(gateway.cli("hooks", "list").stdout.split())
     noted = " ".join(gateway.cli("status").stdout.split())
     assert all(" ".join(one.split()) in told and " ".join(one.split()) in noted for one in alone)
-    return [one.partition(": warning: ")[2].partition(" stands in for it")[0] for one in alone]
+    return [one.partition(": warning: ")[2].partition(" replaces it")[0] for one in alone]
 
 
 def test_hooks_of_skills_that_do_not_run_say_why_whoever_has_put_them_there(gateway):
@@ -121,7 +121,7 @@ def test_hooks_of_skills_that_do_not_run_say_why_whoever_has_put_them_there(gate
     gateway.cli("reload")
     built_in, both = unused(gateway)
     assert built_in == f"the hook boot-md of the skill tea does not run: {BUILT_IN_FOLDER / 'boot-md'}"
-    where = "where somebody has the skill tea, too, whose"
+    where = "for people who have the skill tea, too, whose"
     assert both == f"the hook loud of the skill coffee does not run {where} {folder.parent / 'tea/hooks/loud'}"
     listed = gateway.call("hooks.list")["unused"]
     gateway.stop()

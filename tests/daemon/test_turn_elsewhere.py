@@ -235,7 +235,7 @@ async def test_each_does_what_its_roles_say(pair: Pair) -> None:
     assert discord.state == "standby"
     await until(lambda: discord.served_by == "network", "who serves it")
     await discord.part.wait_until_ended()
-    assert await pair.turns.groups.presence.steering.steer("restart", discord.name) == "discord is connected anew."
+    assert await pair.turns.groups.presence.steering.steer("restart", discord.name) == "discord is connected again."
     assert pair.turns.web is None
     assert {"lanes", "schedule"} & {part.name for part in pair.network.groups.run.parts} == set()
     for process, told in zip(pair.processes, ("network", "turns"), strict=True):

@@ -195,7 +195,7 @@ async def test_a_hook_at_a_command_denies_answers_or_puts_another_in_its_place()
 async def test_an_admins_command_is_unknown_to_others() -> None:
     async with chat() as room:
         await room.write("/restart")
-        assert await room.hear() == "There is no command /restart for you here. /help lists them."
+        assert await room.hear() == "Unknown command here: /restart. /help lists them."
         await room.write("/platform", user="1")
         assert await room.hear(2) == "net: up"
 

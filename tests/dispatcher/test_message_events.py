@@ -89,5 +89,5 @@ async def test_a_code_is_approved_in_direct_messages_alone() -> None:
         assert "hermes-gateway pairing approve" in (told.settled or "")
         assert "direct message" in (told.settled or "")
         alone = await room.write("/pairing approve ABCDEFGH", user="1")
-        assert (alone.settled or "").startswith("Nobody has this code")
+        assert (alone.settled or "").startswith("The code was not found")
         await room.hear(2)

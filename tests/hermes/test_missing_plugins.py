@@ -53,7 +53,7 @@ def test_each_is_named_until_it_is_there(tmp_path: Path) -> None:
         told = gateway.cli("doctor", "--hermes").stdout
         assert "plugins.enabled names observability/ghost" in told
         assert "say to the agent what it should remember" in told
-        assert "who was let in there asks again here" in told
+        assert "people who were paired there ask again here" in told
         gateway.say("keep")
         assert "not today" not in last_result(gateway)
         (gateway.home.plugins / "_under").rename(gateway.home.plugins / "under")

@@ -502,4 +502,4 @@ def test_an_edit_is_loaded_and_a_plugin_switched_off_is_ended(gateway: GatewayPr
     (folder / "unloaded.txt").unlink(missing_ok=True)
     gateway.call("hooks.disable", {"name": "offers"})
     gateway.until((folder / "unloaded.txt").exists)
-    assert gateway.say("/greet Ann")["reply"].startswith("There is no command")
+    assert gateway.say("/greet Ann")["reply"].startswith("Unknown command here")

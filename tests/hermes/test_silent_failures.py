@@ -189,7 +189,7 @@ def test_checks_and_the_doctor_say_so_without_running_anything(gateway: GatewayP
 
 def test_an_answer_that_nobody_reads_is_told_of(gateway: GatewayProcess) -> None:
     for said in (("hooks", "check", "mutters"), ("hooks", "list"), ("doctor", "--hermes")):
-        assert "it returns something at command:sessions, which nobody reads" in gateway.cli(*said).stdout
+        assert "it returns something at command:sessions, which no event reads" in gateway.cli(*said).stdout
 
 
 def read_on_terminal(gateway: GatewayProcess, *words: str, columns: int = 80) -> str:

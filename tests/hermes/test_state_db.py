@@ -340,7 +340,7 @@ def test_a_program_that_writes_to_ours_does_not_stop_the_list_of_sessions(gatewa
     with sqlite3.connect(state_of(gateway)) as db:
         db.execute("UPDATE messages SET content = 'theirs'")
     gateway.say("hello", session="second")
-    gateway.until(lambda: "to have it made anew" in gateway.cli("hooks", "info", "recap").stdout)
+    gateway.until(lambda: "to get a new one" in gateway.cli("hooks", "info", "recap").stdout)
     gateway.say("hello", session="third")
     listed = gateway.home.hermes_sessions
     gateway.until(lambda: listed.exists() and "third" in listed.read_text())

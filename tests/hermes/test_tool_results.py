@@ -35,7 +35,7 @@ GIVEN: Sequence[tuple[str, dict[str, Any], str]] = (
     ("delegate", {}, f"I found {KEY}."),
     ("schedule", {"prompt": "tea", "schedule": "20m"}, "Reminder 7 is set for 2026-11-22 17:27 UTC."),
     ("scheduled", {}, f"7: 2026-11-22 17:27 UTC: tea: {KEY}\nand cake\n8: 2026-11-23 09:00 CET: bread"),
-    ("scheduled", {}, "There is none."),
+    ("scheduled", {}, "No reminders."),
     ("unschedule", {"job_id": "7"}, "Reminder 7 is taken back."),
     ("recall", {}, f"tea\n{KEY}"),
     ("mcp_git_log", {}, f"a {KEY}"),

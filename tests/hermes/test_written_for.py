@@ -155,7 +155,7 @@ def test_who_decides_as_under_hermes_is_no_hook_of_ours_for_one_key(
 def test_an_answer_that_nobody_reads_is_told_of(tmp_path: Path, manifest: str, handler: str, is_told: bool) -> None:
     look_at(tmp_path, manifest, handler)
     said = [f"{one.place}: {one.what}: {one.remedy}" for one in inspect(tmp_path).findings if "nobody" in one.what]
-    what = "one/handler.py:1:1: it returns something at command:stop, which nobody reads: "
+    what = "one/handler.py:1:1: it returns something at command:stop, which no event reads: "
     assert said == is_told * [what + "add the event to `intercepts:`, or `written_for: hermes`"]
 
 
@@ -180,9 +180,9 @@ def test_the_commands_that_only_look_obey_the_configuration_too(tmp_path: Path) 
     with GatewayProcess(tmp_path / "home") as gateway:
         gateway.add_hook("one", {"HOOK.yaml": "events: ['command:stop']\nuses: [send]\n", "handler.py": ANSWERS})
         commands = (("hooks", "check", "one"), ("doctor", "--hermes"), ("doctor",))
-        assert all("which nobody reads" in gateway.cli(*command).stdout for command in commands)
+        assert all("which no event reads" in gateway.cli(*command).stdout for command in commands)
         gateway.configure("hooks: {one: {written_for: hermes}}\n")
-        assert not any("which nobody reads" in gateway.cli(*command).stdout for command in commands)
+        assert not any("which no event reads" in gateway.cli(*command).stdout for command in commands)
 
 
 @pytest.mark.process

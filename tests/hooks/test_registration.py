@@ -87,7 +87,7 @@ async def test_the_order_is_0_unless_given_and_what_is_given_here_rules(hooks: H
 
 
 @pytest.mark.parametrize(
-    ("option", "what"), [("priority", "say order=, where the low go first"), ("prio", "there is no option 'prio'")]
+    ("option", "what"), [("priority", "say order=, where the low go first"), ("prio", "unknown option 'prio'")]
 )
 @pytest.mark.parametrize("verb", ["on", "watch"])
 def test_an_option_that_is_none_is_refused_and_priority_with_a_hint(

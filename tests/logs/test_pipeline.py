@@ -165,7 +165,7 @@ def test_what_nobody_caught_is_logged(tmp_path: Path) -> None:
             sys.excepthook(type(error), error, error.__traceback__)
 
     first, second, third = logged(tmp_path / "log", write)
-    assert (first["level"], first["message"]) == ("error", "worker ended by an error that nobody caught")
+    assert (first["level"], first["message"]) == ("error", "worker ended by an uncaught error")
     assert "DeprecationWarning: old way" in second["message"]
     assert third["level"] == "critical"
 

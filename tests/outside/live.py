@@ -163,7 +163,7 @@ def talk(tour: Tour) -> None:
     tour.verb("chat.say", text="a word", session="third", id="m2")
     tour.show("chat", "-m", "hello")
     for word in ("/start", "!help"):
-        is_known = "There is no command" not in tour.ask("chat.say", {"text": word})["reply"]
+        is_known = "Unknown command here" not in tour.ask("chat.say", {"text": word})["reply"]
         tour.kept.add("control socket", f"chat.say {word}", "is known" if is_known else "is not known")
 
 

@@ -213,7 +213,7 @@ def type_answers(person: Typist, address: str) -> None:
     person.answers("its address:", "/v1\r")
     person.answers("the key (OPENAI_API_KEY;", f"{KEY}\r")
     person.answers("the model's name:", "small\r")
-    person.answers("there is none of this name there", "-one\r")
+    person.answers("unknown model", "-one\r")
     person.sees("ok it answers")
     person.answers("(Enter: no more):", "Telegramm\r")
     person.answers("it is none of these", "\x7f\r")

@@ -74,7 +74,7 @@ async def test_it_is_put_to_an_approver_and_their_yes_goes_on_with_the_turn() ->
         assert "Ben (net 7)" in asked.text
         assert "ls -la" in asked.text
         assert [button.label for button in asked.buttons] == ["Yes", "No"]
-        await until(lambda: any("An approver was asked: `run`" in text for text in told(room)))
+        await until(lambda: any("An approver was notified: `run`" in text for text in told(room)))
         assert not shown(room, ROOM)
         assert await press(room, asked, "Yes", "1") == "settled"
         await until(lambda: "done" in told(room))
@@ -196,8 +196,8 @@ async def test_where_nobody_can_be_reached_the_answer_is_no() -> None:
     async with asking(approvers=(), reach=0.2) as room:
         await room.write("list")
         await until(lambda: "done" in told(room))
-        assert "Nobody who may allow this can be reached." in told(room)
-        assert (await room.told("tool:after"))[-1]["denied"] == "Nobody who may allow this can be reached."
+        assert "No approver can be reached." in told(room)
+        assert (await room.told("tool:after"))[-1]["denied"] == "No approver can be reached."
 
 
 async def test_every_other_question_is_answered_by_whom_it_is_put_to() -> None:
@@ -226,7 +226,7 @@ async def test_work_that_nobody_waits_for_asks_too_goes_on_without_and_says_so()
         asked = await question(room)
         assert "Unattended work (hook:morning)" in asked.text
         await until(lambda: "done\n\n(Done without run: no approval came in time.)" in told(room))
-        assert (await room.told("tool:after"))[-1]["denied"] == "Nobody allowed run to run in time. Go on without it."
+        assert (await room.told("tool:after"))[-1]["denied"] == "No approver allowed run in time. Go on without it."
         await until(lambda: bool(room.net.shown) and room.net.shown[-1].endswith("No answer came in time."))
         assert not any("is asked" in text for text in told(room))
 

@@ -38,7 +38,7 @@ async def test_an_approval_is_shown_whole_and_settled_once() -> None:
         assert [one["result"] for one in await room.told("tool:after") if one["result"]] == []
         await questions.answer_approval(found["id"], "yes", OTHER, found["digest"])
         await until(lambda: any(reply.text == "done" for reply in room.net.sent), "the end")
-        with pytest.raises(SessionError, match="was answered, or nobody answered in time"):
+        with pytest.raises(SessionError, match="was answered, or no answer came in time"):
             await questions.answer_approval(found["id"], "deny", OTHER, found["digest"])
         assert await questions.list_approvals(OTHER) == []
 
@@ -59,7 +59,7 @@ async def test_a_yes_to_what_has_changed_since_it_was_shown_counts_for_nothing()
             return [one["calls"][0]["args"] for one in await questions.list_approvals(OTHER)] == [{"command": "ls b"}]
 
         await until(is_asked_again, "the next question")
-        with pytest.raises(SessionError, match="was answered, or nobody answered in time"):
+        with pytest.raises(SessionError, match="was answered, or no answer came in time"):
             await questions.answer_approval(shown["id"], "yes", OTHER, shown["digest"])
         (now,) = await questions.list_approvals(OTHER)
         assert now["digest"] != shown["digest"]
@@ -92,7 +92,7 @@ async def test_any_other_question_is_answered_in_words() -> None:
         questions = room.dispatcher.questions
         (found,) = await questions.list_questions()
         assert (found["platform"], found["user_id"], found["session_key"]) == (ROOM.platform, "7", KEY)
-        assert found["shown"] == [{"words": "This is asked:", "text": "Which ⟨U+202E⟩one?"}]
+        assert found["shown"] == [{"words": "A question:", "text": "Which ⟨U+202E⟩one?"}]
         with pytest.raises(SessionError, match="asks for something else now"):
             await questions.answer_question(found["id"], "the left", OTHER, "1" * 64)
         assert await questions.answer_question(found["id"], "the left", OTHER, found["digest"]) == KEY

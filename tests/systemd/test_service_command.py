@@ -128,7 +128,7 @@ def test_what_somebody_changed_of_it_counts_is_named_and_stays(system: System, p
     assert named in service(system, "status", **person).stdout
     told = inside(system, str(PROGRAM), "uninstall", **{**person, "HERMES_HOME": f"{PERSON}/other"})
     assert f"{UNIT} goes" in told.stdout, "it serves that home"
-    assert "there is none for this home" in inside(system, str(PROGRAM), "uninstall", **person).stdout
+    assert "this home has none" in inside(system, str(PROGRAM), "uninstall", **person).stdout
     gone = service(system, "uninstall", **person)
     assert f"what you changed of it stays, and counts again when it is installed: {named}" in gone.stdout
     assert changes.exists()
@@ -249,7 +249,7 @@ def test_without_a_systemd_it_says_what_helps(tmp_path: Path) -> None:
 
 
 def check_refusals(tmp_path: Path, other: str) -> None:
-    for path, complaint in ((str(tmp_path), "there is no systemd"), (os.environ["PATH"], other)):
+    for path, complaint in ((str(tmp_path), "this machine has no systemd"), (os.environ["PATH"], other)):
         environ = {"PATH": path, "HOME": str(tmp_path), "XDG_RUNTIME_DIR": str(tmp_path)}
         for words in (["install"], ["uninstall"], ["install", "--system"]):
             command = [str(PROGRAM), "service", *words]
@@ -285,7 +285,7 @@ def test_the_program_that_stays_is_named(tmp_path: Path) -> None:
     assert find_program({"PATH": str(path)}, "anything", python) == environment / "hermes-gateway"
     (path / "hermes-gateway").symlink_to(environment / "hermes-gateway")
     assert find_program({"PATH": str(path)}, "anything", python) == path / "hermes-gateway"
-    with pytest.raises(ConfigError, match="there is no program"):
+    with pytest.raises(ConfigError, match=r"program .* not found"):
         find_program({"PATH": str(path)}, "/x/__main__.py", str(tmp_path / "python"))
     environment.chmod(0o700)
     with pytest.raises(ConfigError, match="is closed for others"):

@@ -55,7 +55,7 @@ def test_a_mark_that_is_not_whole_lets_neither_program_go(home: Home, tmp_path: 
     plan = make_plan(home, tmp_path)
     Path(plan.prefix, MARK).write_text("")  # as a power cut leaves it
     with (
-        pytest.raises(UpgradeError, match="cannot be told") as caught,
+        pytest.raises(UpgradeError, match="is unknown") as caught,
         try_upgrade(home, Path(plan.prefix), pytest.fail, Notifier()),
     ):
         pytest.fail("nothing may start")

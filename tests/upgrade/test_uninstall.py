@@ -17,8 +17,8 @@ def uninstall(gateway: InstalledGateway, *words: str, typed: str = "") -> "subpr
 
 def test_nothing_goes_without_a_yes_and_the_home_only_by_its_name(gateway: InstalledGateway) -> None:
     unsure = uninstall(gateway)
-    assert (unsure.returncode, "says --yes" in unsure.stderr) == (1, True)
-    for typed, said in (("", "nobody typed the path"), ("~\n", "that is not its path")):
+    assert (unsure.returncode, "add --yes" in unsure.stderr) == (1, True)
+    for typed, said in (("", "was not typed"), ("~\n", "that is not its path")):
         done = uninstall(gateway, "--purge", "--yes", typed=typed)
         assert (done.returncode, said in done.stderr) == (1, True), done.stderr
     assert (gateway.pid != 0, gateway.program.path.exists()) == (True, True)

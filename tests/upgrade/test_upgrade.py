@@ -168,7 +168,7 @@ def test_what_cannot_be_changes_nothing(gateway: InstalledGateway, wheels: dict[
     missing = gateway.upgrade(tmp_path / "nothing.whl")
     assert (missing.returncode, "there is no" in missing.stderr) == (1, True)
     nobody = gateway.cli("upgrade", "--from", str(wheels["0.2.0"]))
-    assert (nobody.returncode, "whoever has read the above says --yes" in nobody.stderr) == (1, True)
+    assert (nobody.returncode, "read the above, then add --yes" in nobody.stderr) == (1, True)
     assert (gateway.pid, gateway.version) == (before, "0.1.0")
     assert is_clean(gateway)
     assert not gateway.home.backups.exists()

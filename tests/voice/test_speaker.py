@@ -114,7 +114,7 @@ async def test_a_program_that_a_voice_note_has_taken_over_reaches_little(tmp_pat
         (("nobody-speaks",), "cannot be started"),
         (("sh", "-c", "head -c 60000000 /dev/zero > {file}"), "more than 25 MB"),
         (("sh", "-c", "ln -s /etc/passwd {file}"), "no audio that is known"),
-        ((), "nobody speaks"),
+        ((), "speech has ended"),
     ],
 )
 async def test_what_cannot_be_spoken_is_said_and_leaves_nothing(

@@ -73,4 +73,4 @@ def test_it_chats(gateway: GatewayProcess, llm: Llm) -> None:
 
 def test_it_shows_what_is_refused(llm: Llm) -> None:
     wrong = llm("-m", AGENT, "--key", "hgw_wrong", "hello")
-    assert (wrong.returncode, "nobody has this key" in wrong.stderr) == (1, True)
+    assert (wrong.returncode, "unknown API key" in wrong.stderr) == (1, True)

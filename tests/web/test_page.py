@@ -280,7 +280,7 @@ def test_no_port_no_page(tmp_path: Path) -> None:
         gateway.configure("web: {enabled: false}\n")
         gateway.start()
         opened = gateway.cli("open")
-        assert (opened.returncode, "there is no page: web.enabled is false" in opened.stderr) == (1, True)
+        assert (opened.returncode, "the page is off: web.enabled is false" in opened.stderr) == (1, True)
 
 
 def test_answers_are_read_as_they_were_sent() -> None:

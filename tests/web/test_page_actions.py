@@ -250,7 +250,7 @@ def test_an_approval_is_given_as_it_was_shown_and_once(gateway: GatewayProcess, 
         one.do("approvals.answer", id=asked["id"], allowed=True, digest=asked["digest"]) for one in (browser, other)
     )
     assert (first.status, second.status) == (200, 409)
-    assert b"it was answered, or nobody answered in time" in second.body
+    assert b"it was answered, or no answer came in time" in second.body
     gateway.until(lambda: "it ran" in str(gateway.call("sessions.show", {"session": "agent:main:terminal:dm:one"})))
     assert browser.ask("approvals.list") == {"approvals": [], "questions": [], "names": {}}
     ((place, on),) = acted(gateway, "approvals.answer")
@@ -276,7 +276,7 @@ def test_an_approval_may_last_for_whoever_wants_it(gateway: GatewayProcess, brow
 def test_a_question_is_answered_in_words(gateway: GatewayProcess, browser: Browser) -> None:
     assert gateway.say("which way?", session="four")["status"] == "waiting"
     (asked,) = browser.ask("approvals.list")["questions"]
-    assert asked["shown"] == [{"words": "This is asked:", "text": "Which one, left or right?"}]
+    assert asked["shown"] == [{"words": "A question:", "text": "Which one, left or right?"}]
     answer = partial(browser.do, "questions.answer", id=asked["id"])
     assert answer(text="  ", digest=asked["digest"]).status == 409
     assert answer(text="left", digest="1" * 64).status == 409
@@ -320,7 +320,7 @@ async def test_somebody_is_let_in_but_nobody_becomes_an_owner(
     await until(lambda: any("You can use this bot now" in one.text for one in wire.shown), "the word of it")
     assert (await to_thread.run_sync(browser.ask, "pairing.list"))["asking"] == []
     host = await to_thread.run_sync(gateway.cli, "pairing", "approve", "NOBODY22")
-    assert "nobody has this code" in host.stderr, "wrong tries on the page cost the terminal none"
+    assert "the code was not found" in host.stderr, "wrong tries on the page cost the terminal none"
 
 
 def test_a_request_that_is_no_page_s_is_refused_first(gateway: GatewayProcess) -> None:

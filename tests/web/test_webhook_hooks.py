@@ -124,7 +124,9 @@ def test_a_folder_whose_name_is_no_address_is_told_so(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "HOOK.yaml").write_text(MANIFEST)
     (found,) = map(str, read_manifest(folder).findings)
-    wanted = "my builds/HOOK.yaml:1:10: error: the folder's name `my builds` cannot stand in the address of a webhook; "
+    wanted = (
+        "my builds/HOOK.yaml:1:10: error: the folder's name `my builds` cannot be part of the address of a webhook; "
+    )
     assert found == f"{wanted}name it by letters, digits, - and _, 64 at the most"
     (folder / "HOOK.yaml").write_text("webhook: {secret_env: X, verify: hub}\n")
     assert "HOOK.yaml:1:34: error: `webhook.verify` cannot have this value" in str(read_manifest(folder).findings[1])

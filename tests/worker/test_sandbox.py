@@ -401,7 +401,7 @@ def test_what_a_kernel_lacks_is_said() -> None:
     assert "no Landlock" in SandboxSupport(0, has_filter=True).missing[0]
     older = SandboxSupport(landlock.TRUNCATES, has_filter=False).missing
     assert [text.split(":")[0] for text in older] == [
-        "a list of TCP ports cannot be held, all ports are open to whoever names one",
+        "a list of TCP ports cannot be held, all ports are open to a hook that names one",
         "processes outside can be signalled",
         "network and sockets are not held",
     ]

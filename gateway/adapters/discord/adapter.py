@@ -124,7 +124,7 @@ class DiscordAdapter(msgspec.Struct, eq=False):
                 presence.answered()
             silent = time.monotonic() - heard
             if silent > (self.times.silence if is_open(line) else self.times.given_up):
-                raise AdapterError(f"Discord's gateway has not answered for {silent:.0f} s; the line is built anew")
+                raise AdapterError(f"Discord's gateway has not answered for {silent:.0f} s; the gateway connects again")
             if is_open(line):
                 presence.up(detail_of(line))
                 await self._beat(line)

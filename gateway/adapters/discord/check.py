@@ -13,7 +13,7 @@ from gateway.adapters.shared.folder import PlatformReport
 from gateway.messages.message import Address
 
 INTENT = f"at {PORTAL}, Bot, Privileged Gateway Intents, switch on Message Content Intent: without it nothing works"
-INVITE = "open the link, and add the bot to a server; whoever shares a server with it can write to it"
+INVITE = "open the link, and add the bot to a server; people who share a server with it can write to it"
 RIGHTS = discord.Permissions(
     view_channel=True,
     send_messages=True,

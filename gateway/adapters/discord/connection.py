@@ -21,7 +21,7 @@ UNKNOWN_TOKEN: Final = (
     f"{PORTAL}, Bot, Reset Token, and put it into DISCORD_BOT_TOKEN"
 )
 REFUSALS: Final = {
-    10003: "there is no such channel, or the bot cannot see it",
+    10003: "the channel was not found, or the bot cannot see it",
     10008: "the message is gone",
     50001: "the bot cannot see that channel: give its role View Channel there",
     50007: "this person takes no messages from the bot (blocked, or no server in common)",

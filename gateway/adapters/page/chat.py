@@ -108,7 +108,7 @@ class PageChat:
         """
         files = await self._find_files(person, said.files)
         if not said.text.strip() and not files:
-            raise AdapterError("there is nothing in this message", permanent=True)
+            raise AdapterError("this message is empty", permanent=True)
         kind: MessageKind = "edit" if said.edits else "command" if said.text.startswith("/") else "text"
         number = f"{said.edits}:edit-{said.id}" if said.edits else said.id
         return await self._take(self._message_of(person, said.thread, number, said.text, kind=kind, attachments=files))

@@ -172,7 +172,7 @@ class Presence:
             AdapterError: another gateway may serve the bot by now, and do the same.
         """
         if self.certain_for() <= 0:
-            raise AdapterError(f"another gateway may serve {self.name} by now; what is owed is left to it")
+            raise AdapterError(f"another gateway may serve {self.name} by now; pending replies are left to it")
 
     def up(self, detail: str) -> None:
         """Note that the network is connected, and has answered."""

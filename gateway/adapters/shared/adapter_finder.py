@@ -143,10 +143,10 @@ def _check_dirs(sources: AdapterSources) -> Iterator[Finding]:
         if not directory.is_dir() and DIRS in sources.outside.values:
             yield Finding(sources.place_of(""), f"{DIRS} names no directory", "make it, or unset it", "warning")
         elif (directory / MARKER).exists():
-            what = f"{directory} is an adapter, and adapters.dirs names directories in which adapters lie"
+            what = f"{directory} is an adapter, and adapters.dirs names directories that contain adapters"
             yield Finding(sources.place_of(""), what, f"write {directory.parent}", "warning")
         elif not directory.is_dir():
-            what = f"adapters.dirs: there is no directory {directory}"
+            what = f"adapters.dirs: directory {directory} not found"
             yield Finding(sources.place_of(""), what, "make it, or leave it out", "warning")
 
 

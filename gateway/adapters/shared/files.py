@@ -133,7 +133,7 @@ async def read_attachment(attachment: OutboundFile, largest: int, network: str) 
     try:
         return name, await run_in_thread(lambda: read_whole(open_plain_file(path), largest))
     except FileNotFoundError:
-        why = f"there is no file {path}"
+        why = f"file {path} not found"
     except OverflowError as error:
         why = f"{name} has {int(str(error)) / 1e6:.0f} MB; {network} takes {largest / 1e6:.0f} MB"
     except OSError as error:

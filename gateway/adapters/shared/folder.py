@@ -56,7 +56,7 @@ def make_access_questions(
             f"{name}_ALLOWED_USERS",
             "--allow",
             "who may speak, as ids",
-            f"{ids}, several with commas; without any, whoever writes first can be paired",
+            f"{ids}, several with commas; without any, the first person who writes can be paired",
             rf"{pattern}(,\s*{pattern})*",
         ),
         SetupQuestion(

@@ -197,7 +197,7 @@ class SlackAdapter(msgspec.Struct, eq=False):
                 continue
             away = time.monotonic() - since
             if away > self.times.given_up:
-                raise AdapterError("Slack's line was not mended in time; it is built anew")
+                raise AdapterError("the connection to Slack was not restored in time; the gateway connects again")
             if away > self.times.broken:
                 presence.down("the line to Slack broke, and is being mended")
             await web.auth_test()  # a revoked token would be the reason

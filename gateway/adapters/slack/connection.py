@@ -31,7 +31,7 @@ PASSING_ERRORS: Final = frozenset(
     {"internal_error", "fatal_error", "service_unavailable", "request_timeout", "team_added_to_org", "msg_too_busy"}
 )
 REFUSALS: Final = {
-    "channel_not_found": "there is no such channel, or the bot is no member of it: /invite it there",
+    "channel_not_found": "the channel was not found, or the bot is not in it: /invite it there",
     "not_in_channel": "the bot is no member of that channel: /invite it there",
     "is_archived": "that channel is archived",
     "message_not_found": "the message is gone",
@@ -39,7 +39,7 @@ REFUSALS: Final = {
     "edit_window_closed": "the message is too old to be edited in this workspace",
     "restricted_action": "the workspace has blocked the bot from writing there",
     "cannot_dm_bot": "bots cannot be written to",
-    "user_not_found": "there is no such person in this workspace",
+    "user_not_found": "no person with this id in the workspace",
 }
 
 

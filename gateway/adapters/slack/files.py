@@ -63,7 +63,7 @@ async def read_from(web: AsyncWebClient, address: str, file: Mapping[str, Any]) 
     """Read the bytes at an address; only Slack gets the token, whatever host an event names or a redirect leads to."""
     url = URL(address)
     if not (url.host == FILE_HOST and url.scheme == "https") and url.origin() != URL(web.base_url).origin():
-        raise AdapterError("it does not lie at Slack")
+        raise AdapterError("it is not a file of Slack")
     async with (
         aiohttp.ClientSession() as session,
         session.get(url, headers={"Authorization": f"Bearer {web.token}"}, allow_redirects=False) as answer,

@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 
 TYPING_PAUSE = 4.5  # seconds; Telegram hides the sign after five
 POLLED_INSTEAD = (
-    "Telegram's calls do not arrive, so it is asked for news instead: {why}; "
-    "when that is mended: hermes-gateway platform restart {name}"
+    "Telegram's calls do not arrive, so the gateway polls instead: {why}; "
+    "after the repair: hermes-gateway platform restart {name}"
 )
 
 
@@ -93,7 +93,7 @@ class TelegramAdapter(msgspec.Struct, eq=False):
         wants_all = self._context.parts.chats.wants_all(self._context.served_as)
         if wants_all and not bot.bot.can_read_all_group_messages:
             what = f"@{bot.username} does not see all that is said in groups"
-            return [f"{what}: turn its privacy mode off (@BotFather, /setprivacy), then add it to the group anew"]
+            return [f"{what}: turn its privacy mode off (@BotFather, /setprivacy), then add it to the group again"]
         return []
 
 

@@ -12,8 +12,8 @@ from gateway.errors import AdapterError
 
 GROUPS = "it may not be added to groups: @BotFather, /setjoingroups, if you want it there"
 PRIVACY = (
-    "privacy mode hides what is said in groups without calling it, which is right as long as `require_mention` is on "
-    "and no chat is quiet; else: @BotFather, /setprivacy, Disable, then add it to the group anew"
+    "privacy mode hides group messages that do not mention the bot, which is right while `require_mention` is on "
+    "and no chat is quiet; else: @BotFather, /setprivacy, Disable, then add it to the group again"
 )
 
 

@@ -87,12 +87,12 @@ def as_adapter_error(error: TelegramError) -> AdapterError:
             )
         case Conflict() if "webhook" in str(error):
             return AdapterError(
-                "Telegram hands this bot's messages to a webhook: whoever set it must take it back "
+                "Telegram sends this bot's messages to a webhook: remove it "
                 "(the Bot API's deleteWebhook), or this gateway needs a bot of its own from @BotFather"
             )
         case Conflict():
             return AdapterError(
-                "somebody else reads this bot's messages with the same token (another gateway, a Hermes, a script): "
+                "another program reads this bot's messages with the same token (another gateway, a Hermes, a script): "
                 "stop it there, or give this gateway a bot of its own from @BotFather"
             )
         case Forbidden():

@@ -17,7 +17,9 @@ class TelegramSettings(PlatformSettings, frozen=True, kw_only=True):
     token: Annotated[Secret, describe("the bot's token, from @BotFather")] = Secret()
     mode: Annotated[
         Literal["polling", "webhook"],
-        describe("`polling`: it is asked for news; `webhook`: it calls `/networks/telegram` under `web.url`"),
+        describe(
+            "`polling`: the gateway asks for news; `webhook`: Telegram calls `/networks/telegram` under `web.url`"
+        ),
     ] = "polling"
     base_url: Annotated[str, describe("a Bot API server of one's own", pattern=HTTP_PATTERN)] = ""
     base_file_url: Annotated[str, describe("where that server keeps files", pattern=HTTP_PATTERN)] = ""

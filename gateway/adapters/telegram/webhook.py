@@ -126,6 +126,6 @@ def has_chain(certificate: str) -> bool:
 def why_calls_fail(info: WebhookInfo, url: str, since: float) -> str:
     """Return why Telegram's calls have failed since then; "": they arrive, or there were none."""
     if info.url != url:
-        return f"somebody else has set another address: {info.url}" if info.url else "somebody else has taken it back"
+        return f"another program has set another address: {info.url}" if info.url else "another program has removed it"
     failed = info.last_error_date.timestamp() if info.last_error_date else 0.0
     return f"{info.last_error_message}" if failed > since and info.pending_update_count else ""

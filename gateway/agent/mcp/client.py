@@ -121,7 +121,7 @@ class McpConnection(msgspec.Struct, eq=False):
         }
         for name, how in changed.items():
             if self.changed.get(name) != how:
-                log.warning("the tool %s of the server %s %s; it asks until somebody lets it run", name, server, how)
+                log.warning("the tool %s of the server %s %s; it asks until an approver lets it run", name, server, how)
         self.changed = changed
 
     async def call(self, name: str, args: dict[str, Any], show: ShowPicture | None = None) -> str:
@@ -133,7 +133,7 @@ class McpConnection(msgspec.Struct, eq=False):
         except Exception as error:
             raise self._failure(error) from error
         if result is None:
-            raise AgentError(f"{self._spec.name} took longer than {seconds:g} seconds; it was told to stop")
+            raise AgentError(f"{self._spec.name} took longer than {seconds:g} seconds; the gateway asked it to stop")
         text = await describe_result(result, self._spec.output_limit, None if result.is_error else show)
         if result.is_error:
             raise AgentError(text or f"{name} failed, and did not say why")
@@ -143,7 +143,7 @@ class McpConnection(msgspec.Struct, eq=False):
         if getattr(error, "code", None) == CONNECTION_CLOSED or not hasattr(error, "code"):
             self.ended.set()
             return AgentError(
-                f"the tool server {self._spec.name} broke off: {error}. Whether this took effect is unknown; it is "
+                f"the tool server {self._spec.name} broke off: {error}. The effect of this call is unknown; it is "
                 "being started again"
             )
         return AgentError(str(error))

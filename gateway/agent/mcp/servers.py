@@ -154,4 +154,4 @@ class McpServers:
 
 def _describe_failure(error: BaseException) -> str:
     error = unwrap_error(error)
-    return f"there is no program {error.filename}" if isinstance(error, FileNotFoundError) else describe_error(error)
+    return f"program {error.filename} not found" if isinstance(error, FileNotFoundError) else describe_error(error)

@@ -169,7 +169,7 @@ class HttpModel(ABC):
         except RefusedRequest as refusal:
             if not (pictures and _refuses_pictures(refusal)):
                 raise
-            log.info("%s takes no pictures, or not these (%s); it is told where they lie", self.name, refusal)
+            log.info("%s takes no pictures, or not these (%s); it gets their paths instead", self.name, refusal)
         return await self._post(self.encode_request(request, {}))
 
     async def _post(self, body: bytes) -> "EndpointResponse":
@@ -262,7 +262,7 @@ def _refuses_pictures(refusal: RefusedRequest) -> bool:
 def _describe_missing_end(answer: "StreamedAnswer") -> ModelError:
     if answer.has_begun:
         return ModelError("the model's answer was cut off before its end", kind="network")
-    return ModelError("the model's endpoint sent what is no answer: there is nothing in it", kind="response")
+    return ModelError("the model's endpoint sent an empty answer", kind="response")
 
 
 async def _close_response(response: "EndpointResponse", events: AsyncIterator[bytes] | None) -> None:

@@ -114,7 +114,7 @@ class ScriptModel:
                     return answers[before]
                 raise self._no_answer(f"no answer number {before + 1} to {words!r}")
         if self._played == len(self._queue):
-            raise self._no_answer(f"nothing more to say; it was asked {text[:80]!r}")
+            raise self._no_answer(f"nothing more to say; the question was {text[:80]!r}")
         self._played += 1
         return self._queue[self._played - 1]
 

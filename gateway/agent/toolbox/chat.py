@@ -124,7 +124,7 @@ async def send_place(
 
 async def scheduled(context: ToolContext, reminder: str = "") -> str:
     """List the reminders of this conversation, or how the last times of one ended."""
-    return await _chat(context).list_scheduled(reminder) or "There is none."
+    return await _chat(context).list_scheduled(reminder) or "No reminders."
 
 
 async def unschedule(reminder: str, context: ToolContext, action: ScheduleAction = "remove") -> str:
@@ -160,5 +160,5 @@ async def _send_part(context: ToolContext, part: Poll | Location) -> str:
 
 def _chat(context: ToolContext) -> ChatPort:
     if context.chat is None:
-        raise AgentError("there is no chat here to speak in")
+        raise AgentError("this turn has no chat to write to")
     return context.chat

@@ -129,7 +129,7 @@ def make_send_file(find_workspace: FindWorkspace) -> Tool:
     ) -> str:
         """Send a file to the person you talk with, with a text beside it if you like."""
         if context.chat is None:
-            raise AgentError("there is no chat here to send it to")
+            raise AgentError("this turn has no chat to send it to")
         place = await run_in_thread(find_workspace(context.facts).resolve, path)
         return await context.chat.send_file(place, caption, context.call_id)
 

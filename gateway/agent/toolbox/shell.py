@@ -26,8 +26,9 @@ WatchCommand: TypeAlias = Callable[[], AbstractAsyncContextManager[RunningComman
 SHELL = "shell"
 LONGEST_COMMAND = 20_000
 ASK_OUTSIDE = (
-    "It failed, maybe because of the sandbox. May I run it once outside of it, with all your rights? What it runs of "
-    "this folder (hooks of git, a Makefile, a script) has them too, and earlier commands may have changed that."
+    "It failed, maybe because of the sandbox. May I run it once outside of it, with all your rights? Programs "
+    "of this folder that it runs (hooks of git, a Makefile, a script) have them too. Earlier commands may have "
+    "changed these."
 )
 MAY_BE_SANDBOX = "[it may be the sandbox: `tools.sandbox` of the configuration says what commands reach]"
 NOT_OUTSIDE = (
@@ -36,8 +37,8 @@ NOT_OUTSIDE = (
 )
 NO_OUTPUT = "[no output]"
 CHANGED_INSTRUCTIONS = (
-    "[{name} changed. It steers later turns, so these go on with what stood there before, until whoever owns the "
-    "gateway has looked at it and touched it: touch {path}. Tell the person what you would change there.]"
+    "[{name} changed. It steers later turns, so these go on with its former text, until the owner of the "
+    "gateway has read it and touched it: touch {path}. Tell the person what you would change there.]"
 )
 
 

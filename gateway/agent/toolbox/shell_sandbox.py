@@ -72,7 +72,7 @@ class ShellSandbox(msgspec.Struct, frozen=True):
         name, *more = self.settings.command
         program = name if name.startswith("/") else find_program(name, places.program_folders)
         if program is None:
-            raise AgentError(f"tools.sandbox.command: there is no program {name}; install it, or write its whole path")
+            raise AgentError(f"tools.sandbox.command: program {name} not found; install it, or write its whole path")
         return (program, *more)
 
 

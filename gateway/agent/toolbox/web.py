@@ -101,11 +101,11 @@ async def resolve_allowed(web: WebOptions, url: Any) -> Sequence[str]:
     try:
         addresses = await web.resolve(host, port)
     except (OSError, UnicodeError):
-        raise AgentError(f"there is no host {host}") from None
+        raise AgentError(f"host {host} not found") from None
     if {host, f"{host}:{port}"} & web.hosts:
         return addresses
     if not addresses or not all(is_public(address) for address in addresses):
-        raise AgentError(f"{host} lies on this machine or its network, which the agent may not reach")
+        raise AgentError(f"{host} is on this machine or its network, which the agent may not reach")
     return addresses
 
 

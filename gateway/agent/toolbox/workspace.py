@@ -32,8 +32,8 @@ LOCK_PATIENCE = 5.0  # seconds
 LOCK_PAUSE = 0.01
 SAME_NAMES = 3  # a conversation's folder has at each gateway: `files`, the network, the conversation
 NOT_WRITTEN = (
-    "{path} steers later turns: it can be read and not written here. Tell the person what you would change, as a "
-    "proposal; whoever owns the gateway puts it there"
+    "{path} steers later turns: you can read it, and not write it. Tell the person what you would change, as a "
+    "proposal; the owner of the gateway puts it there"
 )
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -224,7 +224,7 @@ def _lock_folder(folder: int, path: str) -> Iterator[None]:
             break
         except BlockingIOError:
             if time.monotonic() > limit:
-                raise AgentError(f"{path} is being written by somebody else; try again later") from None
+                raise AgentError(f"{path} is being written by another person; try again later") from None
             time.sleep(LOCK_PAUSE)
     yield  # closing the folder unlocks it
 
@@ -277,7 +277,7 @@ def _translate_errors(path: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise AgentError(f"there is no {path}") from None
+        raise AgentError(f"{path} not found") from None
     except OSError as error:
         words = "a link that leads elsewhere" if error.errno == errno.ELOOP else (error.strerror or "an error").lower()
         raise AgentError(f"{path}: {words}") from None

@@ -24,7 +24,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "fire": ("test", "tell a hook of an event as if it had happened"),
     "enable": ("control", "switch a hook on"),
     "disable": ("control", "switch a hook off"),
-    "reload": ("control", "read a hook anew and start it anew"),
+    "reload": ("control", "read a hook again and restart it"),
     "reset": ("control", "close its circuit breaker and try it again now"),
     "trust": (
         "control",
@@ -32,7 +32,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     ),
     "forget": ("control", "go on without a hook that is gone or cannot be read: nothing is denied for it any more"),
     "deps": ("deps", "install the packages that it lacks, or that you name, for it alone"),
-    "install": ("install", "install a hook that somebody else wrote, when you have seen what it asks for"),
+    "install": ("install", "install another person's hook, after you have seen what it asks for"),
     "update": ("install", "take what there is now of hooks that were installed, when you have seen what differs"),
     "outdated": ("outdated", "which installed hooks and skills are not as they are where they came from"),
     "remove": ("install", "remove a hook that was installed"),

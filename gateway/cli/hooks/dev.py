@@ -40,7 +40,7 @@ from gateway.logs.text import to_one_line
 from gateway.testing import GatewayProcess
 
 SESSION = "main"
-HELLO = "What you write goes through {name}; save a file of it, and it is read anew. Ctrl-C ends.\n"
+HELLO = "Your messages go through {name}; save a file of it, and the gateway reads it again. Ctrl-C ends.\n"
 TROUBLE = frozenset({"hook:failed", "hook:tripped"})
 WATCH_BEGIN = 200  # milliseconds until the watch is established
 END_TIMEOUT = 30.0  # seconds for the gateway to end
@@ -91,7 +91,7 @@ class DevHook:
         """
         try:
             if not self.folder.is_dir():
-                remedy = "end this with Ctrl-C, and name where it lies now: hermes-gateway hooks dev FOLDER"
+                remedy = "end this with Ctrl-C, and name its present folder: hermes-gateway hooks dev FOLDER"
                 raise HookError(f"{self.folder} is not there any more\n{remedy}")
             if self._is_placed:
                 self._place()

@@ -112,7 +112,7 @@ def sync(args: argparse.Namespace, home: Home) -> int:
         if not (installed or removed):
             print_note("all is as it was frozen")
         elif weaker and args.yes:
-            what = f"{', '.join(weaker)} would guard less, and nobody is asked; nothing was changed"
+            what = f"{', '.join(weaker)} would guard less, and this run asks no one; nothing was changed"
             raise HookError(f"{what}\nhermes-gateway hooks sync {args.file}")
         elif not ask_person(f"Install {len(installed)} and remove {len(removed)}?", args.yes):
             return ExitCode.FAILED
@@ -149,7 +149,7 @@ def show_changes(
     for skill in skills:
         skill_installer.show(skill)
         if hidden := sorted(names & {hook.name for hook in skill.hooks}):
-            print_data(f"! of its hooks those above stand in for {', '.join(hidden)}", "", "yellow")
+            print_data(f"! hooks above replace these of its hooks: {', '.join(hidden)}", "", "yellow")
 
 
 def show_weaker(
@@ -210,7 +210,7 @@ def check_entry(place: str, names: re.Pattern[str], name: str, entry: InstalledH
     ):
         if not is_valid:
             wrong = f"{to_one_line(place)}: its {what} none that hooks freeze writes; nothing was changed"
-            raise HookError(f"{wrong}\nhave the file written anew, where the hooks are: hermes-gateway hooks freeze")
+            raise HookError(f"{wrong}\nwrite the file again, where the hooks are: hermes-gateway hooks freeze")
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +307,7 @@ def check_frozen(found: Fetched, missing: MissingEntry[Entry]) -> Fetched:
     """Return a fetched entry with its index. Raises HookError if its source has other content now."""
     if (found.name, found.digest) != (missing.name, missing.entry.digest):
         what = f"{missing.name}: what lies at {missing.entry.source} is not what was frozen; nothing was changed"
-        remedy = "put that back, or, if what lies there now is meant, install it where the hooks are and freeze again"
+        remedy = "put that back, or, to use the present version, install it where the hooks are and freeze again"
         raise HookError(f"{what}\n{remedy}")
     return replace(found, index=missing.entry.index)
 

@@ -75,7 +75,7 @@ def show_indexes(args: argparse.Namespace, home: Home) -> None:
         show_json({"indexes": [msgspec.to_builtins(one) for one in known]})
         return
     rows = ((one.address, one.number if one.key else "", format_ago(one.at) if one.key else "ours") for one in known)
-    show_table(("index", "number", "seen"), rows, "there is no index; add one: hermes-gateway hooks index add ADDRESS")
+    show_table(("index", "number", "seen"), rows, "no indexes; add one: hermes-gateway hooks index add ADDRESS")
 
 
 def run_remove(args: argparse.Namespace, home: Home) -> None:

@@ -80,7 +80,7 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
             for name, folder in list_skill_hooks(skill.folder):
                 if name == found.name:
                     what = f"the hook of this name that the skill {skill.name} brings"
-                    print_data(to_one_line(f"! it stands in for {what}: {folder}"), "", "yellow")
+                    print_data(to_one_line(f"! it replaces {what}: {folder}"), "", "yellow")
         show_unreadable_code(found.folder)
 
     def show_update(self, update: HookUpdate) -> None:
@@ -108,7 +108,7 @@ class HookInstaller(Installer[InstalledHook, FetchedHook]):
 
     def describe_installed(self, name: str, *, is_running: bool) -> str:
         if make_installed_source(self.home, DIALECTS).find(name) is None:
-            return f"{name} is installed; {self.home.hooks / name} stands in for it"
+            return f"{name} is installed; {self.home.hooks / name} replaces it"
         return "" if is_running else f"{name} is installed, and runs when the gateway does"
 
     def choose_data(self, found: FetchedHook) -> FetchedHook:
@@ -130,7 +130,7 @@ def describe_owed(home: Home, name: str) -> str:
     with suppress(GatewayError):
         found = call_gateway(home.socket, "hooks.info", name=name)
         if found["origin"] == "installed" and found["owed"]:
-            return f"; what it is owed waits for it for seven days: {format_count(found['owed'], 'event')}"
+            return f"; its pending events wait for seven days: {format_count(found['owed'], 'event')}"
     return ""
 
 

@@ -40,7 +40,7 @@ from gateway.installer.source import HookSource, parse_installed_source, parse_s
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_count
 
-NOBODY_ASKED = "with --json nobody is asked\nwhoever has read what it asks for says --yes"
+NOBODY_ASKED = "--json asks no one\nread what it asks for, then add --yes"
 SHORT_COMMIT = 12
 MAX_DIFF = 400  # lines of a difference on a terminal
 MAX_LINE = 2000  # characters of such a line
@@ -241,7 +241,7 @@ def take_update(installer: Installer[Entry, Fetched], update: InstalledUpdate[En
     if not installer.args.json:
         installer.show_update(update)
     if update.needs_person and (installer.args.yes or not sys.stdin.isatty()):
-        what = f"{name} {update.needs_person}, and nobody is asked: it stays as it is"
+        what = f"{name} {update.needs_person}, and this run asks no one: it stays as it is"
         print_note(f"{what}\nhermes-gateway {installer.KIND}s update {name}")
         return False
     if is_taken := ask_person(f"Update {name}?", installer.args.yes):
@@ -282,7 +282,7 @@ def fetch_update(installer: Installer[Entry, Fetched], name: str, work: Path) ->
     else:
         now = fetch_shown(installer, parse_installed_source(before.source), work)
     if now.name != name:
-        raise HookError(f"what lies at {before.source} now is the {installer.KIND} {now.name}, and not {name}")
+        raise HookError(f"{before.source} has the {installer.KIND} {now.name} now, and not {name}")
     return installer.compare(before, now)
 
 

@@ -91,7 +91,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
         return
     print(folder)
     if is_own and find_repository(folder) is None:
-        what = "it lies in no git repository, so no workflow for GitHub was written"
+        what = "it is in no git repository, so no workflow for GitHub was written"
         print_note(f"{what}\nafter git init, hooks new writes one that tests it with each push")
     verb = "dev" if is_own else "test"
     print_note(f"write what it does into {PROGRAMS[args.lang]}; try it: hermes-gateway hooks {verb} {args.name}")
@@ -128,7 +128,7 @@ def write_in_home(home: Home, folder: Path, written: Mapping[str, str]) -> None:
 def write_in_repository(folder: Path, written: Mapping[str, str]) -> None:
     """Write the files beside existing ones. Raises HookError if one of them would be replaced."""
     if not folder.parent.is_dir():
-        raise HookError(f"there is no folder {folder.parent}\nmake it first")
+        raise HookError(f"folder {folder.parent} not found\nmake it first")
     places = {Path(os.path.normpath(folder / file)): text for file, text in written.items()}
     if there := [str(place) for place in places if place.exists() or place.is_symlink()]:
         raise HookError(f"{there[0]} is there already\nchoose another folder, or remove it")
@@ -238,7 +238,7 @@ def list_writable(intercepts: Sequence[str]) -> list[str]:
 
 def render_manifest(name: str, events: Sequence[str], intercepts: Sequence[str], lang: str) -> str:
     lines = [f"# yaml-language-server: $schema={SCHEMA_FILE}", f"name: {name}"]
-    lines += ["description: What this hook does, in one sentence", "version: 0.1.0"]
+    lines += ["description: Say what this hook does, in one sentence", "version: 0.1.0"]
     called = {f"schedule:{name}": SCHEDULE_LINE, f"webhook:{name}": WEBHOOK_LINE % re.sub(r"\W", "_", name).upper()}
     observed = [each for each in events if each not in called]
     lines += [f"events: [{format_names(observed)}]"] if observed else []

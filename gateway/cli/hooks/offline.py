@@ -98,4 +98,4 @@ def _written_for(services: HookServices, version: HookVersion) -> WrittenFor | N
 
 
 async def _refuse_grant(_hook: str, verb: str, _params: dict[str, Any], _during: str) -> Any:
-    raise HookError(f"no gateway runs, so nobody does `{verb}`")
+    raise HookError(f"no gateway runs, so `{verb}` has no effect")

@@ -32,7 +32,7 @@ def _add_list_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also without a gateway: how they would be; of `stats`, those that are off too",
     )
-    says = "only N, those first that somebody should look at"
+    says = "only N, those first that need attention"
     parser.add_argument("--worst", type=int, default=0, metavar="N", help=says)
     says = "only those with this text in their name, description or events"
     parser.add_argument("--text", default="", help=says)
@@ -48,7 +48,7 @@ def _add_reload_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_test_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME|PATH", help=f"{FOLDER_HELP}, or where that lies")
+    parser.add_argument("name", metavar="NAME|PATH", help=f"{FOLDER_HELP}, or its path")
     parser.add_argument("--event", metavar="NAME", default="", help="only this event")
     _add_payload_option(parser)
 
@@ -132,7 +132,7 @@ def add_yes_option(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_dev_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="FOLDER", help="where it lies")
+    parser.add_argument("folder", metavar="FOLDER", help="its folder")
     says = "with your rights, as a hook that you place; by default it has the limits of one that others install"
     parser.add_argument("--trusted", action="store_true", help=says)
 

@@ -51,7 +51,7 @@ from gateway.logs.text import to_one_line
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     listed = verbs.add_parser("list", help="the skills there are")
-    install = verbs.add_parser("install", help="install a skill that somebody else wrote, when you have seen it")
+    install = verbs.add_parser("install", help="install another person's skill, after you have seen it")
     install.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
     add_yes_option(install)
     update = verbs.add_parser("update", help="take what there is now of skills that were installed")
@@ -133,7 +133,7 @@ class SkillInstaller(Installer[InstalledSkill, FetchedSkill]):
 
     def describe_installed(self, name: str, *, is_running: bool) -> str:  # noqa: ARG002 - it is learnt in both cases
         placed = self.home.skills / name
-        return f"{name} is installed" + (f"; {placed} stands in for it" if placed.is_dir() else "")
+        return f"{name} is installed" + (f"; {placed} replaces it" if placed.is_dir() else "")
 
 
 def find_missing_grants(folder: Path, before: InstalledSkill, now: FetchedSkill) -> Iterator[str]:
@@ -197,7 +197,7 @@ def show_skills(args: argparse.Namespace, home: Home) -> None:
 def show_other_hook(name: str, home: Home) -> None:
     """Show what runs in place of a skill's hook of this name."""
     if other := find_other(name, list_hook_places(home)):
-        print_data(to_one_line(f"! its hook {name} does not run: {other} stands in for it"), "", "yellow")
+        print_data(to_one_line(f"! its hook {name} does not run: {other} replaces it"), "", "yellow")
 
 
 def list_hook_places(home: Home) -> Sequence[Source]:

@@ -40,7 +40,7 @@ def run_test(args: argparse.Namespace, home: Home, fields: dict[str, Any]) -> li
                 return list(
                     call_gateway(home.socket, "hooks.test", name=args.name, event=args.event, payload=fields)["trials"]
                 )
-            print_note("no gateway is running; tried without it, with the settings as they stand in the files")
+            print_note("no gateway is running; tried without it, with the settings of the files")
         return run_offline(args.name, home, args.event, fields)
 
 

@@ -47,7 +47,7 @@ def _find_in_reach(target: AuditTarget) -> Iterator[AuditFault]:
         for written in given:
             path = target.home.path(written).resolve()
             if any(path.is_relative_to(one) for one in dirs):
-                what = f"commands of the agent may write {written}, where adapters lie"
+                what = f"commands of the agent may write {written}, which contains adapters"
                 remedy = f"take it out of {setting}, or keep adapters elsewhere"
                 yield AuditFault(target.place_of(setting), what, remedy)
 
@@ -65,11 +65,11 @@ def _find_other_owner(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_in_folders(target, OTHER_OWNER)
 
 
-@make_check("adapters.writable", "error", "whoever can write to an adapter has what they write run inside the gateway")
+@make_check("adapters.writable", "error", "a user who can write to an adapter can run code inside the gateway")
 def _find_writable(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_in_folders(target, "run: chmod", WRITERS)
 
 
-@make_check("adapters.leads-out", "error", "code of an adapter that lies elsewhere can be changed there unseen")
+@make_check("adapters.leads-out", "error", "code of an adapter that is elsewhere can be changed there unseen")
 def _find_leads_out(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_in_folders(target, LEADS_OUT)

@@ -16,7 +16,7 @@ LEADS_OUT = "is a link that leads out of the folder"
 @make_check(
     "files.misshapen",
     "error",
-    "a link in place of our own file can be turned to another one by whoever owns what it leads to",
+    "the owner of a link in place of our own file can turn it to another one",
 )
 def _find_misshapen(target: AuditTarget) -> Iterator[AuditFault]:
     for path, wanted, follow in list_places(target.home):
@@ -54,7 +54,7 @@ def _list_skill_files(target: AuditTarget) -> Iterator[Path]:
     yield from sorted(target.home.skills.glob("**/SKILL.md"))
 
 
-@make_check("sockets.control-open", "error", "whoever reaches the control socket is taken for the owner")
+@make_check("sockets.control-open", "error", "any program that reaches the control socket counts as the owner")
 def _find_open_socket(target: AuditTarget) -> Iterator[AuditFault]:
     """Check the folder of the control socket: it protects the socket, whose users count as the owner."""
     folder = target.home.socket.parent
@@ -109,7 +109,7 @@ def _find_folder_readable(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_readers([target.home.own_folder], "others can look into it")
 
 
-@make_check("files.journal-readable", "warning", "all conversations stand in it")
+@make_check("files.journal-readable", "warning", "it contains all conversations")
 def _find_journal_readable(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_readers(
         [target.home.search, *sorted(target.home.own_folder.glob("journal.db*"))], "others can read the journal"
@@ -121,7 +121,7 @@ def _find_logs_readable(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_readers([target.home.logs, target.home.hook_logs], "others can read the logs")
 
 
-@make_check("files.attachments-readable", "warning", "files that people sent lie there")
+@make_check("files.attachments-readable", "warning", "it contains the files that people sent")
 def _find_attachments_readable(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_readers([target.home.files], "others can read attachments")
 
@@ -136,17 +136,17 @@ def _find_boot_writable(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_writers([target.home.boot_md, target.home.heartbeat_md])
 
 
-@make_check("files.skills-writable", "error", "agents obey what stands in a skill")
+@make_check("files.skills-writable", "error", "agents obey the text of a skill")
 def _find_skills_writable(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_writers(_list_skill_files(target))
 
 
-@make_check("files.context-writable", "error", "agents obey what stands in a context file")
+@make_check("files.context-writable", "error", "agents obey the text of a context file")
 def _find_context_writable(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_writers(dict.fromkeys(_list_context_files(target)))
 
 
-@make_check("files.hook-state-writable", "error", "what you agreed to and switched on stands there")
+@make_check("files.hook-state-writable", "error", "it holds what you agreed to and switched on")
 def _find_hook_state_writable(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_writers([target.home.hooks_lock, target.home.hook_state, target.home.installed_hooks])
 
@@ -158,11 +158,11 @@ def _find_other_owner(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_in_hooks(target, OTHER_OWNER)
 
 
-@make_check("hooks.writable", "error", "whoever can write to a hook has what they write run with your rights")
+@make_check("hooks.writable", "error", "a user who can write to a hook can run code with your rights")
 def _find_writable(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_in_hooks(target, WORLD_WRITABLE, GROUP_WRITABLE)
 
 
-@make_check("hooks.leads-out", "error", "code of a hook that lies elsewhere can be changed there unseen")
+@make_check("hooks.leads-out", "error", "code of a hook that is elsewhere can be changed there unseen")
 def _find_leads_out(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_in_hooks(target, LEADS_OUT)

@@ -106,7 +106,7 @@ def _find_unsigned_hooks(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(SourceLocation(str(version.path / "HOOK.yaml")), what, remedy)
 
 
-@make_check("hooks.tokens-given", "warning", "whoever has a token can be the bot")
+@make_check("hooks.tokens-given", "warning", "a program with the token can act as the bot")
 def _find_tokens_given(target: AuditTarget) -> Iterator[AuditFault]:
     """Find hooks that get the token of a network, with which anyone can act as the bot."""
     if target.doctor.configuration is None:
@@ -131,7 +131,7 @@ def _find_secrets(target: AuditTarget, *paths: Path) -> Iterator[AuditFault]:
         for line, said in enumerate(text.splitlines(), 1):
             if at := next((said.index(secret) + 1 for secret in secrets if secret in said), 0):
                 remedy = "write NAME=... into .env, ${NAME} here, and get a new one: this one was readable"
-                yield AuditFault(SourceLocation(str(path), line, at), "a secret stands here in plain text", remedy)
+                yield AuditFault(SourceLocation(str(path), line, at), "a secret is here in plain text", remedy)
 
 
 @make_check("secrets.in-unit", "error", "everybody on this machine can read a unit")
@@ -141,12 +141,12 @@ def _find_unit_secrets(target: AuditTarget) -> Iterator[AuditFault]:
         yield fault._replace(remedy=remedy)
 
 
-@make_check("hooks.fail-open", "warning", "whoever makes the hook fail gets past it")
+@make_check("hooks.fail-open", "warning", "a call that makes the hook fail gets past it")
 def _find_fail_open(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_open_guards(target, "")
 
 
-@make_check("plugins.fail-open", "warning", "whoever makes the plugin fail gets past it")
+@make_check("plugins.fail-open", "warning", "a call that makes the plugin fail gets past it")
 def _find_fail_open_plugins(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_open_guards(target, PLUGIN_PREFIX)
 

@@ -22,7 +22,7 @@ PYTHON_ENDS = {
 FEWEST_BITS = {4: 16, 6: 48}  # of a network of proxies; a wider one includes other machines
 
 
-@make_check("webhooks.short-secret", "warning", "whoever guesses it can have the agent work")
+@make_check("webhooks.short-secret", "warning", "anyone who guesses it can make the agent work")
 def _find_bad_secrets(target: AuditTarget) -> Iterator[AuditFault]:
     if target.doctor.configuration:
         yield from as_faults(find_bad_secrets(target.doctor.configuration))
@@ -109,7 +109,7 @@ def _find_wide_proxies(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(target.place_of("web.trusted_proxies"), what, remedy)
 
 
-@make_check("web.plain-url", "error", "whoever is on the way reads the page and takes over logins")
+@make_check("web.plain-url", "error", "anyone on the network path can read the page and take over logins")
 def _find_plain_url(target: AuditTarget) -> Iterator[AuditFault]:
     if is_plain_http(url := target.settings.web.url):
         what = f"people reach the page at {url}, unencrypted"

@@ -31,11 +31,11 @@ def _find_everybody(target: AuditTarget) -> Iterator[AuditFault]:
     yield from as_faults(find_open_networks(target.settings, target.place_of("access.everybody")))
 
 
-@make_check("access.open-chats", "warning", "who comes into such a group is a guest, whoever they are")
+@make_check("access.open-chats", "warning", "every member of such a group is a guest")
 def _find_open_chats(target: AuditTarget) -> Iterator[AuditFault]:
     for network, ids in asdict(target.settings.access.chats).items():
         if ids:
-            what = f"whoever is or comes into {len(ids)} groups on {network} may speak"
+            what = f"every member of {len(ids)} groups on {network} is authorized"
             remedy = f"name people instead: access: {{group_users: {{{network}: [ID]}}}}"
             yield AuditFault(target.place_of(f"access.chats.{network}"), what, remedy)
 
@@ -46,7 +46,7 @@ def _find_open_chats(target: AuditTarget) -> Iterator[AuditFault]:
 def _find_network_roles(target: AuditTarget) -> Iterator[AuditFault]:
     for one in list_accounts(target.settings.platforms):
         if getattr(one.settings, "allowed_roles", ()):
-            what = f"whoever gives roles on {one.name} decides who may speak"
+            what = f"people who give roles on {one.name} decide who is authorized"
             remedy = f"name people instead: access: {{group_users: {{{one.platform}: [ID]}}}}"
             yield AuditFault(target.place_of(".".join((*one.path, "allowed_roles"))), what, remedy)
 
@@ -55,7 +55,7 @@ def _find_network_roles(target: AuditTarget) -> Iterator[AuditFault]:
 def _find_guest_tools(target: AuditTarget) -> Iterator[AuditFault]:
     more = [name for name in target.settings.access.tools.guest if name not in GUEST_TOOLS]
     if more:
-        what = f"people whom nobody named have tools that act: {', '.join(more)}"
+        what = f"people who are not in the configuration have tools that act: {', '.join(more)}"
         remedy = f"access: {{tools: {{guest: [{', '.join(GUEST_TOOLS)}]}}}}"
         yield AuditFault(target.place_of("access.tools.guest"), what, remedy)
 
@@ -87,7 +87,7 @@ def _find_common_owners(target: AuditTarget) -> Iterator[AuditFault]:
         for user in asdict(getattr(target.settings.access, kind))["all"]:
             fits = [name for name, shape in shapes.items() if re.fullmatch(shape, user)]
             if len(fits) > 1:
-                what = f"{user} is of the {kind} on {' and '.join(fits)}, where it may be somebody else"
+                what = f"{user} is of the {kind} on {' and '.join(fits)}, where it may be another person"
                 remedy = f'access: {{{kind}: {{{fits[0]}: ["{user}"]}}}}'
                 yield AuditFault(target.place_of(f"access.{kind}.all"), what, remedy)
 
@@ -110,7 +110,9 @@ def _find_inferred_owner(target: AuditTarget) -> Iterator[AuditFault]:
 def _find_no_approver(target: AuditTarget) -> Iterator[AuditFault]:
     rules = _read_rules(target)
     if rules and (line := suggest_owner(rules, target.people.people, _infer_owners(target, rules))):
-        yield AuditFault(target.place_of("access.users"), "people may speak, and nobody on a network may approve", line)
+        yield AuditFault(
+            target.place_of("access.users"), "people are authorized, and no one on a network may approve", line
+        )
 
 
 @make_check("access.many-messages", "warning", "one person can use up your model's budget")
@@ -147,7 +149,7 @@ def _find_idle_groups(target: AuditTarget) -> Iterator[AuditFault]:
                 yield AuditFault(target.place_of(f"access.groups.{name}"), what, remedy)
 
 
-@make_check("access.many-admins", "warning", "each of them may let in others and approve")
+@make_check("access.many-admins", "warning", "each of them can authorize others and approve")
 def _find_many_admins(target: AuditTarget) -> Iterator[AuditFault]:
     for name, group in target.settings.access.groups.items():
         if group.role == "admin" and len(group.people) > MANY_ADMINS:
@@ -159,11 +161,11 @@ def _find_many_admins(target: AuditTarget) -> Iterator[AuditFault]:
 @make_check("approvals.asker", "error", "the question guards nothing: who asks agrees")
 def _find_asker(target: AuditTarget) -> Iterator[AuditFault]:
     if "asker" in target.settings.tools.approvers:
-        what = "whoever asks for a tool that asks first says yes to it themself"
+        what = "people approve their own calls of tools that ask first"
         yield AuditFault(target.place_of("tools.approvers"), what, "tools: {approvers: [owner, admin]}")
 
 
-@make_check("access.local-proxy", "warning", "whoever is on this machine can take anybody's role")
+@make_check("access.local-proxy", "warning", "any user of this machine can take anyone's role")
 def _find_local_proxy(target: AuditTarget) -> Iterator[AuditFault]:
     web = target.settings.web
     networks = [ip_network(one) for one in web.trusted_proxies] if web.identity else []

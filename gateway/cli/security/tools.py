@@ -28,7 +28,7 @@ def _find_shell_unasked(target: AuditTarget) -> Iterator[AuditFault]:
 def _find_shell_rules(target: AuditTarget) -> Iterator[AuditFault]:
     rules = [rule for rule in target.settings.tools.shell_allow if isinstance(rule, dict)]
     for name in sorted({name for rule in rules for name in rule} & RUNS_OTHERS):
-        what = f"{name} runs unasked, and runs what stands in files that the agent can write"
+        what = f"{name} runs unasked, and runs code of files that the agent can write"
         remedy = f"take {name} out of tools.shell_allow, so that it asks"
         yield AuditFault(target.place_of("tools.shell_allow"), what, remedy)
 
@@ -61,12 +61,12 @@ def _find_keys_given(target: AuditTarget) -> Iterator[AuditFault]:
         for written in getattr(sandbox, key):
             path = target.home.path(written).resolve()
             if any(place.is_relative_to(path) or (place not in own and path.is_relative_to(place)) for place in keys):
-                what = f"commands of the agent may {key} {written}, where keys lie"
+                what = f"commands of the agent may {key} {written}, which contains keys"
                 remedy = f"take it out of tools.sandbox.{key}, or name a folder below it"
                 yield AuditFault(target.place_of(f"tools.sandbox.{key}"), what, remedy)
 
 
-@make_check("tools.wide-roots", "error", "the agent could change what it is told to obey")
+@make_check("tools.wide-roots", "error", "the agent could change its own instructions")
 def _find_wide_roots(target: AuditTarget) -> Iterator[AuditFault]:
     yield from as_faults(check_roots(target.doctor))
 

@@ -81,7 +81,7 @@ class LaunchdService:
     def uninstall(self) -> Iterator[str]:
         """Remove the agent. Raises ServiceError if it is not installed."""
         if not self.unit.exists():
-            raise ServiceError(f"it is no service here: there is no {self.unit}")
+            raise ServiceError(f"it is no service here: {self.unit} not found")
         check_owner(self.unit)
         unit = self.unit
         self.stop()
@@ -110,7 +110,7 @@ class LaunchdService:
     def make_log_command(self, lines: int, *, follow: bool) -> list[str]:
         """Return the command that shows the log. Raises ServiceError if the log was not found."""
         if not self._log.exists():
-            raise ServiceError(f"there is no {self._log}")
+            raise ServiceError(f"{self._log} not found")
         return make_tail_command(self._log, lines, follow=follow)
 
     @property

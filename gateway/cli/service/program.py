@@ -23,7 +23,7 @@ def find_program(environ: Mapping[str, str], called: str, python: str) -> Path:
     for found in (own, Path(called).absolute()):
         if found.name == PROGRAM and os.access(found, os.X_OK):
             return found
-    raise ConfigError(f"there is no program {PROGRAM} beside {python}\ninstall it as README.md says: uv tool install .")
+    raise ConfigError(f"program {PROGRAM} not found beside {python}\ninstall it as README.md says: uv tool install .")
 
 
 def check_reach(program: Path, whose: str) -> None:

@@ -116,7 +116,7 @@ class SystemdService:
         """Remove the service. Raises ServiceError if it is not installed, or systemd is missing."""
         self.check_presence()
         if not self.unit.exists():
-            raise ServiceError(f"it is no service here: there is no {self.unit}")
+            raise ServiceError(f"it is no service here: {self.unit} not found")
         check_owner(self.unit)
         unit, changes = self.unit, self.list_changes()
         self._control("disable", "--now", unit.name)
@@ -173,7 +173,7 @@ class SystemdService:
             if call_program([*journal, "--quiet", "--lines=1"]).stdout.strip():
                 return [*journal, f"--lines={max(lines, 0)}", *(["--follow"] if follow else [])]
         if not self.home.log.exists():
-            raise ServiceError(f"the journal of systemd has nothing of it, and there is no {self.home.log}")
+            raise ServiceError(f"no lines in the journal of systemd, and {self.home.log} not found")
         return make_tail_command(self.home.log, lines, follow=follow)
 
     def render(self, program: Path) -> str:
@@ -239,7 +239,7 @@ def _leave_old_name(old: Path, control: Callable[..., None]) -> Iterator[str]:
 def find_problem() -> str:
     """Return why systemd cannot run a service here; "": it can."""
     if not shutil.which("systemctl"):
-        return "there is no systemd on this machine"
+        return "this machine has no systemd"
     return "" if STARTED.is_dir() else "this machine, or this container, was not started by systemd"
 
 
@@ -297,7 +297,7 @@ def call_program(command: Sequence[str], patience: float = PATIENCE) -> "subproc
             check=False,
         )
     except FileNotFoundError:
-        raise ServiceError(f"there is no {command[0]} on this machine") from None
+        raise ServiceError(f"{command[0]} not found on this machine") from None
     except subprocess.TimeoutExpired:
         raise ServiceError(f"{command[0]} does not answer: {' '.join(command)}") from None
 

@@ -22,7 +22,7 @@ from gateway.config.loading import Configuration
 from gateway.config.permissions import prepare_home
 from gateway.errors import GatewayError
 
-HELLO = "Enter takes what is offered, Ctrl-C leaves a step as it is. What is done is written at once, and stays."
+HELLO = "Enter takes the offered value, Ctrl-C leaves a step as it is. Each step is written at once, and stays."
 FIRST_HOOK = "hello"
 NO_SEARCH = "to let the agent search the web, name a SearXNG or Brave under `tools.search` in config.yaml"
 NO_SERVICE = "start it yourself: hermes-gateway run"
@@ -84,7 +84,7 @@ def describe_model(known: Configuration) -> str:
 
 def describe_networks(known: Configuration) -> str:
     on = [bot.name for bot in message.list_bots(known)]
-    return f"{', '.join(on)} connected" if on else "none yet, besides the terminal and the page"
+    return f"{', '.join(on)} connected" if on else "none yet but the terminal and the page"
 
 
 def describe_bots(known: Configuration) -> str:
@@ -128,7 +128,7 @@ def install_service(home: Home) -> None:
 
 def make_hook(home: Home) -> None:
     if not (home.hooks / FIRST_HOOK).exists() and ask_yes(
-        f"Write a hook {FIRST_HOOK} that is told of each answer?", default=False
+        f"Write a hook {FIRST_HOOK} that gets each answer?", default=False
     ):
         parser = argparse.ArgumentParser()
         add_options("new", parser)

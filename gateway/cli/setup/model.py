@@ -84,7 +84,7 @@ def read_choice(args: argparse.Namespace, environ: Mapping[str, str]) -> ModelCh
     """Read the choice from the flags. Raises ConfigError if a part is missing."""
     if not args.provider:
         raise ConfigError(
-            f"no model is named, and nobody can be asked\nsay --provider {'|'.join(ENDPOINTS)} --name NAME"
+            f"no model is named, and no terminal can ask you\nadd --provider {'|'.join(ENDPOINTS)} --name NAME"
         )
     variable = ENDPOINTS[args.provider].key_variable
     choice = ModelChoice(args.provider, "", args.name, args.base_url, args.key or environ.get(variable, ""))
@@ -189,7 +189,7 @@ def ask_name(names: list[str], before: str) -> str:
     def find_fault(text: str) -> str:
         if not text:
             return "a name is needed; Tab shows those that are there" if names else "a name is needed"
-        return "" if not names or text in names else "there is none of this name there; Tab shows those that are"
+        return "" if not names or text in names else "unknown model; Tab shows the known ones"
 
     default = before or (names[0] if len(names) == 1 else "")
     return to_one_line(ask_line("the model's name", find_fault, default=default, choices=names))

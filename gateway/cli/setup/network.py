@@ -40,7 +40,7 @@ from gateway.messages.message import name_of_account
 from gateway.worker.sandbox import find_support
 
 SHELL_CHOICES = ("ask", "sandboxed", "allow", "off")
-HELLO = "Hello. This chat is the home channel of hermes-gateway now: what nobody asked for is told here."
+HELLO = "Hello. This chat is the home channel of hermes-gateway now: reports and alerts come here."
 
 
 class NetworkParser(CommandParser):
@@ -277,7 +277,7 @@ def ask_model(configuration: Configuration, home: Home) -> dict[str, str]:
 
 def choose_user(users: Sequence[str]) -> str:
     """Return the id of the person who answers; "": none of these."""
-    print_lines("Whoever owns this gateway may do everything, and is asked before a tool acts for somebody else.", "")
+    print_lines("The owner of this gateway may do everything, and approves tools that act for other people.", "")
     if len(users) == 1:
         return users[0] if ask_yes(f"{users[0]}: is this you?", default=True) else ""
     what = f"which of {', '.join(users)} is you? (Enter: none)"
@@ -286,9 +286,7 @@ def choose_user(users: Sequence[str]) -> str:
 
 def choose_admins(users: Sequence[str], pattern: str) -> str:
     """Ask for some of these ids, separated by commas; "": none."""
-    print_lines(
-        "What the agent wants to do for others waits for a yes: the owner's, or of those whom you name now.", ""
-    )
+    print_lines("Tool calls for other people wait for approval: by the owner, or by the people whom you name now.", "")
     if len(users) == 1:
         return users[0] if ask_yes(f"{users[0]}: may they approve too?", default=False) else ""
 
@@ -297,7 +295,7 @@ def choose_admins(users: Sequence[str], pattern: str) -> str:
         wrong = f"{', '.join(strangers)} may not speak" if strangers else ""
         return find_fault(text, pattern, is_needed=False) or wrong
 
-    what = f"who of {', '.join(users)} approves too, several with commas? (Enter: nobody)"
+    what = f"who of {', '.join(users)} approves too, several with commas? (Enter: none)"
     return ask_line(what, find_stranger, choices=users)
 
 
@@ -367,4 +365,4 @@ def print_next_step(network: str, home: Home, configuration: Configuration) -> N
         print_lines(
             "when you write to it, you get a code: hermes-gateway pairing approve CODE --as owner lets you in", ""
         )
-        print_lines("whoever else writes to it gets one too; without --as they are let in as users", "")
+        print_lines("other people who write to it get one too; without --as they become users", "")

@@ -188,7 +188,7 @@ def describe_upgrade(home: Home, installation: Installation, gateway: RunningGat
             ("gateway", gateway.describe() + ("; it is stopped, and the new one starts" if gateway.pid else "")),
             ("home", f"{home.root}, which is copied first"),
         ]
-        + [("also run by", f"{shared}; start it anew after this")] * bool(shared)
+        + [("also run by", f"{shared}; restart it after this")] * bool(shared)
     )
 
 
@@ -313,7 +313,7 @@ def try_program(home: Home, gateway: RunningGateway, plan: UpgradePlan) -> int:
         close_plan(home, plan)
         print_text(f"hermes-gateway {plan.before} -> {plan.after}: it runs, and what was up before is up")
         if shared := describe_other_gateways(home, Path(plan.prefix)):
-            say(f"the program of before has gone, and still runs here: {shared}; copy that home, and start it anew")
+            say(f"the former program is gone, and still runs here: {shared}; copy that home, and restart it")
         return ExitCode.OK
     try:
         deeds = undo_unused_upgrade(home, gateway, plan)

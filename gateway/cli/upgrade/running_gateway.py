@@ -71,7 +71,7 @@ class RunningGateway:
     def describe(self) -> str:
         if not self.pid:
             return "it does not run"
-        return f"it runs, as {'a service' if self.service else 'somebody started it'} (pid {self.pid})"
+        return f"it runs, as {'a service' if self.service else 'started by hand'} (pid {self.pid})"
 
     def check_caller(self) -> None:
         """Raise ServiceError if this process comes from the gateway, as its agent's commands do: it would end too."""

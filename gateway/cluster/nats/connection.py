@@ -331,7 +331,7 @@ async def open_connection(url: str, user: str = "", password: str = "") -> Conne
 
 
 def _describe_absence(url: str, why: str) -> str:
-    return f"no NATS server answers at {url}: {why or 'nothing was heard'}; {_find_remedy(why) or 'is it running?'}"
+    return f"no NATS server answers at {url}: {why or 'no answer'}; {_find_remedy(why) or 'is it running?'}"
 
 
 def _find_remedy(why: str) -> str:

@@ -225,7 +225,7 @@ class LiveSubjects:
         try:
             answer = await asyncio.shield(asking)
         except NoRespondersError:
-            raise TimeoutError(f"nobody serves {subject!r}") from None
+            raise TimeoutError(f"no gateway serves {subject!r}") from None
         except (NatsTimeout, TimeoutError):
             raise TimeoutError(f"no answer on {subject!r} within {timeout:g} s") from None
         except asyncio.CancelledError:

@@ -137,7 +137,7 @@ class NatsJournal:
             found = await consumer.fetch(min(PAGE, len(left)), FETCH_SECONDS)
             empty = 0 if found else empty + 1
             if empty == TRIES:
-                raise EngineError(f"the NATS server does not deliver to {one.name!r} what it is owed")
+                raise EngineError(f"the NATS server does not deliver the pending records of {one.name!r}")
             for delivery in found:
                 if delivery.record.seq not in one.owed:
                     await delivery.ack()
@@ -173,7 +173,7 @@ class NatsJournal:
             taken = await consumer.fetch(min(PAGE, count), FETCH_SECONDS)
             empty = 0 if taken else empty + 1
             if empty == TRIES:
-                raise EngineError(f"the NATS server does not deliver to {name!r} what it is owed; try again")
+                raise EngineError(f"the NATS server does not deliver the pending records of {name!r}; try again")
             for delivery in taken:
                 owed.setdefault(delivery.record.seq, max(1, delivery.attempt - 1))
             found = await self._read_state(name)

@@ -125,5 +125,5 @@ def make_attachment(path: Path) -> Attachment:
         AdapterError: the file was not found.
     """
     if not path.is_file():
-        raise AdapterError(f"there is no file {path}")
+        raise AdapterError(f"file {path} not found")
     return dataclasses.replace(attachment_from(path.resolve()), name=path.name)

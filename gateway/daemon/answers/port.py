@@ -19,7 +19,7 @@ from gateway.web.verbs import KeyCreateParams
 async def keys_create(base: Base, storage: Storage, people: People, work: Work, params: KeyCreateParams) -> Any:
     if params.agent and params.agent not in work.agents.now.names:
         names = ", ".join(sorted(work.agents.now.names))
-        raise AccessError(f"there is no agent {params.agent!r}\nthose that the configuration names: {names}")
+        raise AccessError(f"agent {params.agent!r} not found\nthe configuration has: {names}")
     if params.name not in {one.name for one in people.keys.keys}:
         await forget_calls(base.engine, storage.sessions, params.name)
     return {"name": params.name, "key": await people.keys.create(params.name, params.role, params.agent)}
@@ -28,7 +28,7 @@ async def keys_create(base: Base, storage: Storage, people: People, work: Work, 
 async def web_open(base: Base, run: Run, people: People) -> Any:
     web, settings = run.web, base.settings.web
     if web is None or not web.port.url:
-        raise AccessError(f"there is no page: {describe_no_port(base, run)}")
+        raise AccessError(f"the page is off: {describe_no_port(base, run)}")
     # A proxy that authenticates people accepts no links, so this link bypasses it.
     url = web.port.local_url if settings.identity or not settings.url else settings.url
     link = make_page_link(url, await people.logins.open_link())

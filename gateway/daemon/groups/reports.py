@@ -43,7 +43,7 @@ async def check_start(run: Run) -> None:
 async def restart_gateway(base: Base, run: Run) -> None:
     """Restart the gateway. Raises ConfigError if the gateway would not start with the configuration on disk."""
     await check_start(run)
-    base.shutdown.request("a restart was asked for", ExitCode.RESTART)
+    base.shutdown.request("a restart was requested", ExitCode.RESTART)
 
 
 async def open_page_for(base: Base, run: Run, presence: NodePresence, people: People, role: Role, person: str) -> str:

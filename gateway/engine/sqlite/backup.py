@@ -170,7 +170,7 @@ def _open_copy(source: Path, target: Path) -> Iterator[Path]:
 @contextmanager
 def _open_for_reading(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
-        raise EngineError(f"there is no journal at {path}")
+        raise EngineError(f"no journal at {path}")
     try:
         # Not mode=ro: a read-only connection leaves its -wal and -shm behind.
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)) as db:

@@ -45,7 +45,7 @@ def describe_error(error: sqlite3.Error, path: Path) -> str:
     if code == sqlite3.SQLITE_FULL:
         return f"no room for the journal {path}: the disk is full, or the journal at its limit; make room"
     if is_damage(error):
-        return f"the journal {path} is damaged ({error}): stop the gateway, then restore a backup, or start anew"
+        return f"the journal {path} is damaged ({error}): stop the gateway, then restore a backup, or start without one"
     if code == sqlite3.SQLITE_IOERR:
         what = f"the disk does not answer: {error}, under the journal {path}"
         return f"{what}; check the file system; nothing is known to be lost"

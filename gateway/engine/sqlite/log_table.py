@@ -105,7 +105,7 @@ def _find_hindrances(tx: Transaction, puts: Sequence[NewRecord]) -> list[int]:
     for put in puts:
         if put.msg_id is not None:
             if put.msg_id in ids:
-                raise Duplicate(f"{put.msg_id!r} stands twice in one append")
+                raise Duplicate(f"{put.msg_id!r} is twice in one append")
             ids.add(put.msg_id)
             over += _find_msg_id(tx, put.msg_id)
     for put in puts:

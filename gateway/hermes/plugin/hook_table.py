@@ -19,7 +19,7 @@ ApplyResults: TypeAlias = Callable[[Event, Sequence[Any], MutableSet[str]], Any]
 
 REGISTERS_NOTHING = "it registers nothing, so nothing here calls it"
 NO_NETWORK = (
-    "the network that it registers is not served: an adapter of Hermes's stands on a class of Hermes's own process, "
+    "the network that it registers is not served: an adapter of Hermes uses a class of Hermes's own process, "
     "says nowhere how far it has read, and sends without a name to send by again; docs/adapters.md in the sources "
     "shows how one is made here"
 )

@@ -85,7 +85,7 @@ def _text_of(block: Any) -> str:
         return block
     text = block.get("text") if isinstance(block, dict) else getattr(block, "text", None)
     if not isinstance(text, str):
-        raise TypeError("only texts can be given to the model here, no images")
+        raise TypeError("the model takes only texts here, no images")
     return text
 
 

@@ -24,7 +24,7 @@ TOOL_REQUEST = HermesHook(
     "tool_request", (BEFORE,), "changes the arguments", build_request_args, apply_request, guards=True, order=-50
 )
 TOOL_EXECUTION = HermesHook(
-    "tool_execution", (BEFORE, AFTER), "is asked in the tool's place", build_request_args, apply_request, guards=True
+    "tool_execution", (BEFORE, AFTER), "is called in the tool's place", build_request_args, apply_request, guards=True
 )
 LAST, FIRST = 1000, -50
 MIDDLEWARE: Mapping[str, HermesHook] = {row.name: row for row in (TOOL_REQUEST, TOOL_EXECUTION)}

@@ -261,7 +261,7 @@ class PluginContext:
         if not name or not all(letter.isalnum() or letter in "_-" for letter in name):
             raise ValueError(f"{name!r} is no name for a skill: letters, digits, _ and -")
         if not path.exists():
-            raise FileNotFoundError(f"there is no SKILL.md at {path}")
+            raise FileNotFoundError(f"no SKILL.md at {path}")
         folder = path if path.is_dir() else path.parent
         self.registered.skills[name] = {"folder": str(folder.resolve()), "description": description}
 

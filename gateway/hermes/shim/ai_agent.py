@@ -95,4 +95,4 @@ class AIAgent(metaclass=PatchWarningType):
 
 def _as_text(history: Sequence[dict[str, Any]]) -> str:
     lines = [f"{one.get('role', 'user')}: {one['content']}" for one in history if isinstance(one.get("content"), str)]
-    return "\n".join(["What was said before:", *lines]) if lines else ""
+    return "\n".join(["Earlier messages:", *lines]) if lines else ""

@@ -6,7 +6,7 @@ from typing import Any, Self
 from gateway.hermes.shim.gateway_calls import warn_once
 
 RENAMED = {"from_user": "from"}  # keywords of Python, for which libraries use other names
-WHY_NOT = "the network sent none, or it is a method of the library's own object; None is given"
+WHY_NOT = "the network sent none, or it is a method of the library's own object; you get None"
 
 
 class NetworkMessage(dict[str, Any]):

@@ -14,10 +14,10 @@ from gateway.hermes.shim.whatsapp_ids import canonical_whatsapp_identifier
 GATEWAY_CHANGES = "conversations are changed by the gateway alone"
 # The methods of Hermes's store that change a conversation, and the remedy here.
 CHANGES = {
-    "append_to_transcript": "what was said stands in the journal; ctx.inject_message says something in a conversation",
+    "append_to_transcript": "the journal has all messages; ctx.inject_message adds one to a conversation",
     "reset_session": f"{GATEWAY_CHANGES}; a person says /new",
     "rewind_session": f"{GATEWAY_CHANGES}; a person says /undo",
-    "rewrite_transcript": "what was said stands in the journal, and is not rewritten",
+    "rewrite_transcript": "the journal has all messages, and is not rewritten",
     "set_model_override": f"{GATEWAY_CHANGES}; a person says /model",
     "suspend_session": f"{GATEWAY_CHANGES}; a person says /new",
     "switch_session": f"{GATEWAY_CHANGES}; a person says /resume",

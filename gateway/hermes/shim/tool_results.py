@@ -33,7 +33,7 @@ _FILE_SIZE = re.compile(r" \(\d+\)\Z")
 _REST_OF_FOLDER = re.compile(r"(?:\A|\n)\[(\d+) more\]\Z")
 _REMINDER_SET = re.compile(r"Reminder (\S+) is set for (.*)\.\Z")
 _REMINDER = re.compile(r"(\S+): (\d+-\d+-\d+ \d+:\d[^:]*): (.*)\Z")
-NO_REMINDERS = "There is none."
+NO_REMINDERS = "No reminders."
 
 
 @dataclass(frozen=True, slots=True)

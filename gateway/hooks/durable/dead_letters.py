@@ -169,9 +169,7 @@ class DeadLetters:
             if record.seq == number:
                 return record, dead
             break
-        raise HookError(
-            f"there is no dead letter {number}\nwhat there is, shows: hermes-gateway hooks dead-letters list"
-        )
+        raise HookError(f"dead letter {number} not found\nto list them: hermes-gateway hooks dead-letters list")
 
     async def _all(
         self, pattern: str = subjects.DEAD_SUBJECTS, after: int = 0

@@ -335,7 +335,7 @@ class DurableConsumer:
             name, event, depth = _event_from(delivery, self._spared.count_tries(delivery))
         except EngineTooNew as error:
             self._breaker.left()
-            self._shared.too_new.note(f"what {self.hook} is owed", error)
+            self._shared.too_new.note(f"the pending events of {self.hook}", error)
             fetched.release(delivery)
             await refuse_delivery(delivery)
             return
@@ -378,7 +378,7 @@ class DurableConsumer:
         except EngineError:
             await fetched.give_back(JOURNAL_RETRY, delivery)
             raise
-        words = "%s could not be told of an event, in %s; it is a dead letter: %s"
+        words = "%s did not take an event, in %s; it is a dead letter: %s"
         log.error(words, self.hook, format_count(tries, "try", "tries"), reason, extra={"hook": self.hook})
         await fetched.settle(delivery)
 

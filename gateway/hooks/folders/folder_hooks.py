@@ -181,7 +181,7 @@ class FolderHooks:
     def dead_letters(self) -> DeadLetters:
         """Return the dead letters. Raises HookError if the gateway has no journal."""
         if self._letters is None:
-            raise HookError("there is no journal here, and so no dead letters")
+            raise HookError("no journal here, and so no dead letters")
         return self._letters
 
     @property
@@ -394,7 +394,7 @@ def _find_hook(hooks: Mapping[str, FolderHook], name: str) -> FolderHook:
     if found := hooks.get(name) or hooks.get(PLUGIN_PREFIX + name):
         return found
     near = difflib.get_close_matches(name, (hook.called for hook in hooks.values()), n=1)
-    raise HookError(f"there is no hook {name[:100]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+    raise HookError(f"hook {name[:100]!r} not found" + (f"; did you mean {near[0]!r}?" if near else ""))
 
 
 def _list_placed(hooks: Mapping[str, FolderHook]) -> Iterator[tuple[str, FolderHook]]:

@@ -80,7 +80,7 @@ class SourceSet:
                 if there and there.source.is_elsewhere and not _is_present(version):
                     continue
                 if there and not there.source.is_elsewhere:
-                    words = "%s: the folder in %s stands in for that in %s"
+                    words = "%s: the folder in %s replaces the one in %s"
                     log.info(words, version.name, source.origin, there.source.origin)
                 found[version.name] = version
         return {name: self._configure(version, _namesake_of(version) in found) for name, version in found.items()}

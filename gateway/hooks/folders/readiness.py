@@ -27,7 +27,7 @@ from gateway.hooks.stats import HookState
 from gateway.installation import find_installation
 from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
-NOT_AS_INSTALLED = "what lies in its folder is not what was installed"
+NOT_AS_INSTALLED = "its folder is not as it was installed"
 PACKAGES_CHANGED = "its packages are not what was installed"
 
 Narrowable = TypeVar("Narrowable", Manifest, Guard)
@@ -214,7 +214,7 @@ def check_filter(version: HookVersion, known: Mapping[str, Collection[str]]) -> 
         for value in wanted if isinstance(wanted, list) else [wanted]:
             near = get_close_matches(str(value), values, 1) if str(value) not in values else ()
             if near or (field == "tool" and values and str(value) not in values):
-                what = f"`when.{field}` is met by nothing of ours: there is no `{to_printable(str(value), 100)}`"
+                what = f"`when.{field}` is never met: `{to_printable(str(value), 100)}` is unknown here"
                 place = read_document(version.path).place("when", field)
                 remedy = f"did you mean `{near[0]}`?" if near else "keep it if a plugin or a server of tools brings it"
                 yield Finding(place, what, remedy, "warning")

@@ -347,10 +347,10 @@ def _check_subscription(key: str, item: YamlScalar) -> Finding | None:
     if len(text) > 200:
         return Finding(item.place, "this name is too long for an event", "write noun:verb, in at most 200 characters")
     if near := suggest_event(text):
-        return Finding(item.place, f"nobody emits `{to_printable(text)}`", f"did you mean `{near}`?", "warning")
+        return Finding(item.place, f"unknown event `{to_printable(text)}`", f"did you mean `{near}`?", "warning")
     meant = _matching_points(text)
     if not meant:
-        what = f"nobody of ours emits `{to_printable(text)}`"
+        what = f"the gateway does not emit `{to_printable(text)}`"
         return Finding(item.place, what, "keep it if another hook emits it; `events list` names ours", "warning")
     if key == "intercepts" and not any(known.writable or known.outcomes for known in meant):
         what = f"nothing of `{to_printable(text)}` can be changed or stopped"
@@ -393,20 +393,20 @@ def _check_delivery(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
         yield Finding(_place_of(root, "delivery"), what, "name events, or remove `delivery`; interceptors are awaited")
     for item in _scalars_at(root, "events"):
         if not can_be_durable(item.text):
-            what = f"`{to_printable(item.text)}` cannot be delivered durably: `*` stands for whole segments there"
+            what = f"`{to_printable(item.text)}` cannot be delivered durably: `*` matches whole segments there"
             yield Finding(item.place, what, "write whole segments, such as command:*")
 
 
 def _check_webhook(folder: str, root: YamlMapping) -> Iterator[Finding]:
     if _items_of(root.get("webhook")) and not WEBHOOK_NAME.fullmatch(folder):
-        what = f"the folder's name `{label_of(folder)}` cannot stand in the address of a webhook"
+        what = f"the folder's name `{label_of(folder)}` cannot be part of the address of a webhook"
         yield Finding(_place_of(root, "webhook"), what, "name it by letters, digits, - and _, 64 at the most")
 
 
 def _check_wire(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding]:
     """Check how the hook is called: by a handler, a command or a URL, with the keys that belong to each."""
     if keys.command and keys.url:
-        yield Finding(_place_of(root, "url"), "`command` and `url` stand side by side", "keep the one that is meant")
+        yield Finding(_place_of(root, "url"), "`command` and `url` are both set", "keep the one that is meant")
     for key, of in MEANT_BESIDE:
         if root.get(key) and not root.get(of):
             yield Finding(_place_of(root, key), f"`{key}` means nothing without `{of}`", f"add `{of}` or remove it")

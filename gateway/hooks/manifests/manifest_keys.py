@@ -50,7 +50,7 @@ class ManifestRequires(msgspec.Struct, frozen=True, kw_only=True):
 class ReachKeys(msgspec.Struct, frozen=True, kw_only=True):
     """The paths and ports that a hook may reach. A hook with one of these keys reaches nothing else."""
 
-    reads: Annotated[Words, describe("what it reads besides its own folder: whole paths, from / or ~/ on")] = ()
+    reads: Annotated[Words, describe("what it reads outside of its own folder: whole paths, from / or ~/ on")] = ()
     writes: Annotated[Words, describe("what it reads and writes: whole paths, from / or ~/ on")] = ()
     net: Annotated[Net | None, describe("the network: none, all of it, or these TCP ports")] = None
 
@@ -64,7 +64,7 @@ class ManifestKeys(ReachKeys, frozen=True, kw_only=True):
     name: Annotated[str, msgspec.Meta(max_length=200), describe("for people; what counts is the folder's name")] = ""
     description: Annotated[ShortText, describe("what it does, in one sentence, for people")] = ""
     version: Annotated[str, msgspec.Meta(max_length=100), describe("for people, and for those who install it")] = ""
-    events: Annotated[Words, describe("what it observes: it gets a copy, and nobody waits for it")] = ()
+    events: Annotated[Words, describe("what it observes: it gets a copy, and nothing waits for it")] = ()
     intercepts: Annotated[Words, describe("what it decides on: it is awaited, and may change, stop, repeat, ask")] = ()
     when: Annotated[dict[str, Any], describe("only events whose fields have these values; a list: any of them")] = {}
     order: Annotated[float, describe("among hooks that decide: low numbers first")] = 0
@@ -74,7 +74,7 @@ class ManifestKeys(ReachKeys, frozen=True, kw_only=True):
     on_error: Annotated[
         OnError,
         describe(
-            "when it fails while deciding: skip it, deny what it stands before, or raise the error; before a tool, "
+            "when it fails while deciding: skip it, deny what it guards, or raise the error; before a tool, "
             "and where it can deny a message or a turn, the default is deny"
         ),
     ] = "skip"

@@ -259,7 +259,7 @@ def check_handler(place: str, source: bytes, manifest: Manifest | None = None) -
         where = SourceLocation(place, handles[-1].lineno, handles[-1].col_offset + 1)
         yield Finding(where, wrong, "write: def handle(event_type, context)")
     if not handles and not _names_used(tree) & {"handle", "on", "*", *_DYNAMIC_NAMES}:
-        what = "there is nothing to call"
+        what = "the hook has no handler to call"
         yield Finding(
             SourceLocation(place), what, "write def handle(event_type, context), or mark functions with @on(...)"
         )

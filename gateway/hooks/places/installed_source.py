@@ -84,7 +84,7 @@ class InstalledSource(FolderSource):
         packages = find_packages(self.path, entry) if entry else None
         version = replace(found, packages=packages, stored_as=entry.stored_as if entry else "")
         if shadow := next((place / name for place in self.placed if (place / name).is_dir()), None):
-            return replace(version, name=folder.name, state="disabled", reason=f"{shadow} stands in for it")
+            return replace(version, name=folder.name, state="disabled", reason=f"{shadow} replaces it")
         return replace(version, name=name)
 
     def _report_missing(self, folder: Path) -> HookVersion:

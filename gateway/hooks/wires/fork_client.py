@@ -279,7 +279,7 @@ class LastingForkServer:
         return self._server if self._up.is_set() else None
 
     def describe_trouble(self) -> str:
-        return self._trouble or (self._server and self._server.trouble) or "there is no fork server"
+        return self._trouble or (self._server and self._server.trouble) or "no fork server runs"
 
     def stop_replacing(self) -> None:
         self._is_closing = True
@@ -413,7 +413,7 @@ class ForkServerClient:
             ends = (theirs.fileno(), writes, worker.process.stacks.descriptor, given)
             server.add("start", number, worker.process, ends)
         except BaseException:
-            worker.process.end("its start was given up")
+            worker.process.end("its start was cancelled")
             raise
         finally:
             theirs.close()
@@ -444,7 +444,7 @@ class ForkServerClient:
         try:
             server.add("run", number, process, (spec, writes))
         except BaseException:
-            process.end("its start was given up")
+            process.end("its start was cancelled")
             raise
         finally:
             os.close(spec)

@@ -148,7 +148,7 @@ async def test_a_question_is_answered_by_a_button_that_then_is_dead(wire: Wire, 
         before = len(wire.shown)
         await wire.press(left_standing, "Yes")
         await wire.write("/whoami")
-        await until(lambda: len(wire.shown) > before, "what was asked afterwards")
+        await until(lambda: len(wire.shown) > before, "the question afterwards")
         assert not house.with_text("no longer open"), "a second press is silent"
         assert len(house.with_text("Did.")) == 1
 
@@ -508,7 +508,7 @@ async def test_one_network_can_be_paused_and_goes_on_with_what_came_meanwhile(ho
     await house.is_up()
     await wire.write("and you?")
     await house.shows("I heard you.")
-    with pytest.raises(AdapterError, match="there is no network 'telegraph'"):
+    with pytest.raises(AdapterError, match="network 'telegraph' not found"):
         steer_platform(house.gateway.platforms, "pause", "telegraph")
 
 

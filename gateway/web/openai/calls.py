@@ -166,7 +166,7 @@ class ProgramCalls:
         """Find a call; raises CallRefusal if it is unknown, or if the program did not want it stored."""
         found = await self.find(key, call_id)
         if found is None or not found.call.stored:
-            raise CallRefusal(HTTPStatus.NOT_FOUND, f"there is no response {call_id[:60]!r}", code="not_found")
+            raise CallRefusal(HTTPStatus.NOT_FOUND, f"response {call_id[:60]!r} not found", code="not_found")
         return found
 
     async def read_history(self, key: ProgramKey, call_id: str, user: str) -> tuple[Entry, ...]:
@@ -177,7 +177,7 @@ class ProgramCalls:
         """
         before = await self.find(key, call_id)
         if before is None or not before.call.stored or before.call.user != user:
-            what = f"previous_response_id: there is no response {call_id[:60]!r} to go on with"
+            what = f"previous_response_id: response {call_id[:60]!r} not found"
             code = "previous_response_not_found"
             raise CallRefusal(HTTPStatus.NOT_FOUND, what, param="previous_response_id", code=code)
         if await before.find_answer() is None:

@@ -38,12 +38,12 @@ LONGEST_NAME = 255
 STOP_SECONDS = 5.0
 BEGIN_SECONDS = 10.0  # until then a stream has no status yet, and can be refused with one
 EVENTS = "text/event-stream; charset=utf-8"
-ASKED = "what can be asked: /v1/chat/completions, /v1/responses, /v1/models"
+ASKED = "you can call /v1/chat/completions, /v1/responses, /v1/models"
 WANTS_KEY = "this wants a key: hermes-gateway keys new NAME --as user --agent AGENT"
 NO_AGENT = "this key speaks to no agent: hermes-gateway keys new NAME --as user --agent AGENT"
 REVOKED = "this key was revoked"
 NOT_NOW = "the journal takes nothing now; call again"
-LEFT = "nobody waits for this answer any more"
+LEFT = "no caller waits for this answer any more"
 FAILED = "the agent could not answer"
 OVER_BUDGET = "a budget is used up"
 NO_RETRY = {"x_should_retry": "false"}  # the agent has already retried
@@ -112,7 +112,7 @@ class ProgramServer(msgspec.Struct, eq=False):
             case ["responses", name]:
                 check_method(request, "GET", "DELETE")
                 return await self._show_response(request, key, name)
-        what = f"there is no {request.method} {request.path}; {ASKED}"
+        what = f"{request.method} {request.path} not found; {ASKED}"
         raise CallRefusal(HTTPStatus.NOT_FOUND, what, code="unknown_url")
 
     async def _begin(
@@ -237,7 +237,7 @@ class ProgramServer(msgspec.Struct, eq=False):
     def _check_model(self, model: str, key: ProgramKey) -> None:
         """Raise CallRefusal if the model is not the key's agent."""
         if model != key.agent or model not in self._agents():
-            what = f"there is no model {model[:100]!r} for this key; see /v1/models"
+            what = f"model {model[:100]!r} not found for this key; see /v1/models"
             raise CallRefusal(HTTPStatus.NOT_FOUND, what, param="model", code="model_not_found")
 
 

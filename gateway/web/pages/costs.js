@@ -28,7 +28,7 @@ export async function show(rest) {
   const notes = [
     first && first > since && `Counted since ${dayOf(first)}.`,
     total.unpriced && `${counted(total.unpriced, 'call is', 'calls are')} of models without a known price: input_price and output_price of the model say it in config.yaml.`,
-    total.estimated && `${counted(total.estimated, 'call was', 'calls were')} cut off, or nobody said the tokens: those are estimated.`,
+    total.estimated && `${counted(total.estimated, 'call was', 'calls were')} cut off, or came without a number of tokens: those are estimated.`,
     rows.length > MOST && `${counted(rows.length - MOST, 'further row')}: hermes-gateway usage --by ${by}`,
   ].filter(Boolean)
   return el('div',

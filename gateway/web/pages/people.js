@@ -37,7 +37,7 @@ export async function show(place) {
     head(title, { facts: [counted(count, 'person', 'people'), asking.length ? `${asking.length} waiting for access` : '', counted(keys.length, 'API key')] }),
     ...(asking.length && may('pairing.approve') ? [el('section.panel.needs', { 'aria-label': 'Wait for access' }, ...asking.map(drawAsking))] : []),
     sieve('people', TABS, { tab, text }, 'Name or id'),
-    panel('', table(heads, shown, text || tab ? 'No matches.' : 'Nobody may write, and nobody has written.')),
+    panel('', table(heads, shown, text || tab ? 'No matches.' : 'No authorized people, and no messages.')),
     pagesFrom('people', { first, text, tab }, rows, count),
     columns('c53',
       panel(['Programs', el('small', 'allowed at the port by a key')], table([column('Key'), column('Role'), column('Agent', 'off-phone'), number('Made')], programs, 'No program has a key.'), pad(command('keys new NAME'))),
@@ -45,7 +45,7 @@ export async function show(place) {
 }
 
 function drawCode() {
-  const code = fieldOf('code', 'The code that they were told')
+  const code = fieldOf('code', 'The code that the bot sent')
   const role = el('select', { name: 'role', 'aria-label': 'As what', 'data-key': 'role' }, ...ROLES.map(one => el('option', one)))
   return actionForm('code', 'Let in', 'pairing.approve', [code, role], form => ({ code: form.get('code').trim(), role: form.get('role') }), guest => `${guest.user_name || guest.user_id} can write now, as ${guest.role}.`) || quiet('')
 }

@@ -11,7 +11,7 @@ import { mark } from './signs.js'
 const KINDS = { settings: 'Change settings', model: 'Change the model', network: 'Connect', hook: 'Install the hook', person: 'Forget' }
 const STATES = {
   open: ['wait', 'waits'], allowed: ['run', 'is being done'], done: ['ok', 'done'], refused: ['off', 'refused'],
-  withdrawn: ['off', 'withdrawn'], late: ['off', 'nobody answered'], failed: ['bad', 'failed'],
+  withdrawn: ['off', 'withdrawn'], late: ['off', 'not answered'], failed: ['bad', 'failed'],
 }
 
 export const mayPropose = may('proposals.make')

@@ -30,7 +30,7 @@ from gateway.web.webhooks.senders import find_challenge, find_sender, has_token,
 log = logging.getLogger(__name__)
 
 PATH = "/webhooks/"
-UNBELIEVED = "there is no such webhook, or this was not signed with its secret"
+UNBELIEVED = "unknown webhook, or this was not signed with its secret"
 MOST_LARGE = 32  # large bodies that are read at the same time
 MOST_SMALL = 128  # bodies of at most `MOST_UNASKED` bytes; a quarter of the port's connections
 MINUTE = 60.0
@@ -125,7 +125,7 @@ class WebhookReceiver(msgspec.Struct, eq=False):
             raise WebRefusal(HTTPStatus.METHOD_NOT_ALLOWED, "a webhook is called by POST", Allow="POST")
         if request.query:
             raise WebRefusal(
-                HTTPStatus.BAD_REQUEST, "a webhook takes nothing from its address: secrets stand in headers"
+                HTTPStatus.BAD_REQUEST, "a webhook takes no values from its address: put secrets into headers"
             )
         check_content_type(request.headers)
         webhooks = {name: one for name, one in self._list_webhooks().items() if not one.trouble}

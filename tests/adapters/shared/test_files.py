@@ -39,6 +39,6 @@ async def test_no_link_is_followed_wherever_on_the_way_it_is(root: Path) -> None
 async def test_what_is_missing_too_large_or_no_file_is_said(root: Path) -> None:
     (root / "large").write_bytes(b"x" * 3_000_000)
     os.mkfifo(root / "pipe")
-    for name, words in (("none", "there is no file"), ("pipe", "there is no file"), ("large", "has 3 MB; Telegram")):
+    for name, words in (("none", "none not found"), ("pipe", "pipe not found"), ("large", "has 3 MB; Telegram")):
         with pytest.raises(AdapterError, match=words):
             await read(root / name)

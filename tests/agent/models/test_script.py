@@ -44,7 +44,7 @@ async def test_a_script_without_an_answer_says_so_with_its_file(stage, tmp_path)
     stage.model = read_script(path)
     await stage.play(stage.agent(model=stage.model))
     result = await stage.play(stage.agent(model=stage.model), "and now?")
-    assert result.error == f"{path} has nothing more to say; it was asked 'and now?'"
+    assert result.error == f"{path} has nothing more to say; the question was 'and now?'"
 
 
 @pytest.mark.parametrize(

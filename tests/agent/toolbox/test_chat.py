@@ -9,7 +9,7 @@ from gateway.errors import AgentError
 
 
 async def test_without_a_chat_there_is_nobody_to_speak_to():
-    with pytest.raises(AgentError, match="no chat here"):
+    with pytest.raises(AgentError, match="no chat to write to"):
         await send_message("hello", ToolContext())
 
 

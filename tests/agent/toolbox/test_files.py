@@ -87,7 +87,7 @@ async def test_who_replaces_a_file_is_told_what_is_gone(use):
 async def test_a_command_that_holds_a_folder_does_not_hold_up_the_agent(use, home):
     folder = os.open(home / "work", os.O_RDONLY)
     fcntl.flock(folder, fcntl.LOCK_EX)
-    with pytest.raises(AgentError, match="being written by somebody else"):
+    with pytest.raises(AgentError, match="being written by another person"):
         await use("write_file", path="a.txt", content="x")
     os.close(folder)
     assert "Created" in await use("write_file", path="a.txt", content="x")
@@ -248,7 +248,7 @@ async def test_what_steers_later_turns_is_read_and_not_written(steered, home, pa
     target.write_text("be kind")
     assert await steered["read_file"].call({"path": path}, ToolContext()) == "be kind"
     for name, args in (("write_file", {"content": "obey"}), ("edit_file", {"old": "kind", "new": "cruel"})):
-        with pytest.raises(AgentError, match="can be read and not written here"):
+        with pytest.raises(AgentError, match="you can read it, and not write it"):
             await steered[name].call({"path": path, **args}, ToolContext())
     assert target.read_text() == "be kind"
 
@@ -269,7 +269,7 @@ async def test_no_other_name_leads_to_instructions(steered, home):
     (work / "soft.txt").symlink_to("AGENTS.md")
     (work / "folder").symlink_to(".git")
     for path in ("hard.txt", "soft.txt", "folder/config", "deep/../AGENTS.md", "./.git/../.git/config"):
-        with pytest.raises(AgentError, match="can be read and not written here"):
+        with pytest.raises(AgentError, match="you can read it, and not write it"):
             await steered["write_file"].call({"path": path, "content": "obey"}, ToolContext())
     assert [(work / name).read_text() for name in ("rules", "AGENTS.md")] == ["be kind"] * 2
     assert not list((work / ".git").iterdir())

@@ -161,7 +161,7 @@ async def test_a_root_that_is_hidden_itself_is_a_root(shell_in, fork_server, tmp
 
 async def test_a_temporary_folder_that_cannot_be_made_is_said(shell_in):
     shell = replace(shell_in(), env={"TMPDIR": "/nowhere"})
-    assert "no room for what is temporary" in await text_of(shell, "true")
+    assert "no space for temporary files" in await text_of(shell, "true")
 
 
 async def test_a_command_reads_nothing_temporary_of_another_one(shell_in, tmp_path):
@@ -228,7 +228,7 @@ async def test_a_program_of_the_owners_may_stand_in_front_instead(shell_in):
     assert await text_of(shell, 'echo "$FRONT"', is_outside=True) == "[no output]"
     assert "tools.sandbox" in await text_of(shell, "echo Permission denied; exit 1")
     assert "tools.sandbox" not in await text_of(shell, "echo Permission denied; exit 1", is_outside=True)
-    with pytest.raises(AgentError, match=r"tools\.sandbox\.command: there is no program bwrapp"):
+    with pytest.raises(AgentError, match=r"tools\.sandbox\.command: program bwrapp not found"):
         await text_of(shell_in(command=("bwrapp",)), "true")
 
 

@@ -104,7 +104,7 @@ async def test_no_spelling_leads_to_this_machine(server, web_options, url):
 async def test_a_name_with_one_inner_address_is_refused(server, web_options):
     port, _, asked = server
     web = web_options(frozenset(), resolve=names(mixed_example=["1.1.1.1", "127.0.0.1"]))
-    with pytest.raises(AgentError, match="lies on this machine"):
+    with pytest.raises(AgentError, match="is on this machine"):
         await fetch_page(web, f"http://mixed.example:{port}/")
     assert asked == []
 

@@ -171,8 +171,11 @@ def test_what_can_be_called_is_fine(source: str) -> None:
         ("\ndef handle(): ...", "a/handler.py:2:1: error: `handle` takes no arguments,"),
         ("def handle(a, b, c): ...", "a/handler.py:1:1: error: `handle` takes 3 arguments,"),
         ("def handle(a, b, *, c): ...", "a/handler.py:1:1: error: `handle` takes 3 arguments,"),
-        ("def handler(event_type, context): ...", "a/handler.py: error: there is nothing to call; write def handle("),
-        ("", "a/handler.py: error: there is nothing to call;"),
+        (
+            "def handler(event_type, context): ...",
+            "a/handler.py: error: the hook has no handler to call; write def handle(",
+        ),
+        ("", "a/handler.py: error: the hook has no handler to call;"),
     ],
 )
 def test_what_cannot_be_called_is_told_with_its_place(source: str, said: str) -> None:

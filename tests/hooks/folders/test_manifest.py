@@ -214,7 +214,7 @@ def test_names_that_nobody_emits_are_accepted_and_told(tmp_path: Path) -> None:
     assert ("nobody emits `agent:strat`", "did you mean `agent:start`?") in told
     assert ("nobody emits `before_message`", "did you mean `message:received`?") in told
     assert ("nobody emits `toool:*`", "did you mean `tool:*`?") in told
-    assert any("nobody of ours emits `my:event`" in what for what, _ in told)
+    assert any("the gateway does not emit `my:event`" in what for what, _ in told)
     assert any("nothing of `agent:step` can be changed" in what for what, _ in told)
 
 

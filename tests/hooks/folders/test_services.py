@@ -105,7 +105,7 @@ async def test_a_hook_that_only_the_gateway_may_tell_of_cannot_be_emitted(yard: 
     await until(lambda: yard.hook("forger").calls.record.last_error)
     error = (await yard.status("forger")).last_error
     assert error
-    assert "told by the gateway alone" in error.message
+    assert "an event of the gateway alone" in error.message
 
 
 @pytest.mark.row("T23")

@@ -157,7 +157,7 @@ async def test_whatever_it_answers_is_an_answer_or_a_failure(
 async def test_what_is_not_there_says_so_and_why(server: NatsServer) -> None:
     port = find_free_ports(1)[0]
     for more, what in (
-        ({}, "nobody listens there"),
+        ({}, "no hook listens there"),
         ({"password": "wrong"}, "no server takes us: .*(Authorization|does it know this user and password)"),
         ({"url": f"nats://gateway@127.0.0.1:{port}/hooks.guard"}, "no server takes us: .*Connect call failed"),
         (
@@ -330,7 +330,7 @@ def test_a_gateway_asks_it_and_says_why_it_does_not_run(server: NatsServer, tmp_
         gateway.stop()
         gateway.start(environ={"NATS_PASSWORD": WORDS["NATS_PASSWORD"]})
         assert "let through" not in gateway.say("hello")["reply"]
-        assert "nobody listens there" in gateway.call("hooks.info", {"name": "guard"})["last_error"]["message"]
+        assert "no hook listens there" in gateway.call("hooks.info", {"name": "guard"})["last_error"]["message"]
 
         def tell(request: dict[str, Any]) -> Any:
             heard.append(request["method"])
