@@ -18,7 +18,7 @@ import time
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from textwrap import shorten
+from textwrap import indent, shorten
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
@@ -44,6 +44,7 @@ ABOUT_HOOKS = (
 LONGEST_SENTENCE = 66  # signs, in the overview
 CODE = re.compile(r"^ *(```+|~~~+).*?^ *\1 *$|`[^`\n]+`(?!\])", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"(?P<sign>!?)\[(?P<text>[^\]]*)\]\((?P<place>[^)\s:#]+)(?P<anchor>#[^)\s]*)?\)")
+ASIDE = re.compile(r"^\*\*(?P<kind>Warning|Note):\*\* (?P<said>.+?)(?=\n\n|\n*\Z)", re.MULTILINE | re.DOTALL)
 # What zensical has its pages fetch for the search of a site on a disk, and what they get instead.
 FETCHED, OWN = "https://unpkg.com/iframe-worker/shim", "site.js"
 
@@ -80,7 +81,13 @@ def as_page(path: Path, known: Mapping[Path, str]) -> str:
     for code in CODE.finditer(text):
         kept += [with_links(text[at : code.start()], path, known), code[0]]
         at = code.end()
-    return "".join([*kept, with_links(text[at:], path, known)])
+    return ASIDE.sub(as_aside, "".join([*kept, with_links(text[at:], path, known)]))
+
+
+def as_aside(found: re.Match[str]) -> str:
+    """Return the aside of a paragraph that begins with **Warning:** or **Note:**; a forge shows the paragraph."""
+    said = found["said"][:1].upper() + found["said"][1:]
+    return f"!!! {found['kind'].lower()}\n\n{indent(said, ' ' * 4)}"
 
 
 def with_links(text: str, path: Path, known: Mapping[Path, str]) -> str:

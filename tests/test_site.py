@@ -65,6 +65,13 @@ def test_links_lead_to_pages_and_what_is_none_is_named(tmp_path: Path) -> None:
     assert as_page(page, known) == ("[a](../a.md#b), [first](../index.md), code, `[a](b.md)`\n\n```text\n[a](b)\n```\n")
 
 
+def test_notes_and_warnings_are_asides(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("# Page\n\n**Warning:** it is `hot`,\nso wait.\n\n- **Note:** in a list\n\n**Note:** Done.\n")
+    asides = ("!!! warning\n\n    It is `hot`,\n    so wait.", "- **Note:** in a list", "!!! note\n\n    Done.\n")
+    assert as_page(page, {page: "page.md"}) == "\n\n".join(["# Page", *asides])
+
+
 @pytest.mark.process
 def test_ci_builds_it() -> None:
     assert "stage ./x docs\n" in (ROOT / ".ci" / "run").read_text("utf-8")
