@@ -136,7 +136,7 @@ class ToolSettings(Struct, frozen=True, kw_only=True):
     sandbox: SandboxSettings = SandboxSettings()
     approvers: Annotated[
         tuple[Literal["owner", "admin", "asker"], ...],
-        describe("who may approve a tool call, owners always; `asker`: the person who asks, whoever that is"),
+        describe("who may approve a tool call, owners always; `asker`: the person who asks, of any role"),
     ] = ("owner", "admin")
     unattended: Annotated[
         Duration, describe("how long BOOT.md or a schedule waits for an approval; then it goes on", ge=1)

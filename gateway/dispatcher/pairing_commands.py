@@ -202,7 +202,7 @@ async def run_pairing_command(
         return CommandResult(say_error(error), activity=refused)
     rows = [f"{one['platform']} {one['user_id']} {one['user_name']} asks for access" for one in found["asking"]]
     rows += [
-        f"{one['platform']} {one['user_id']} {one['user_name']} was let in as {one['role']}" for one in found["people"]
+        f"{one['platform']} {one['user_id']} {one['user_name']} is paired as {one['role']}" for one in found["people"]
     ]
     rows += [f"invitation #{one['number']} is open, as {one['role']}, made by {one['by']}" for one in found["invited"]]
     return CommandResult("\n".join(rows) or "No pairing requests, and no paired users.")

@@ -50,7 +50,7 @@ async def test_who_is_paired_may_speak_in_direct_messages_and_nowhere_else(wire:
         (told,) = await house.shows("pairing code")
         code = told.text.split("code is ")[1][:8]
         await wire.write(f"/pairing approve {code}", by=BEN)
-        await house.shows("no command /pairing for you")
+        await house.shows("Unknown command here: /pairing")
         await wire.write(f"/pairing approve {code}")
         await house.shows("You can use this bot now")
         assert len(await house.hears("access:paired")) == 1

@@ -124,7 +124,7 @@ async def test_a_denied_or_unknown_skill_is_an_error_for_the_model(stage, root):
     agent = stage.agent(loading(version="7"), loading(), "ok", skills=find_skills([root])[0])
     stage.on("skill:before")(lambda event: None if event["version"] else Deny("No tea today."))
     result = await stage.play(agent)
-    assert "there is no skill 'tea 7'" in result.entries[2].content
+    assert "skill 'tea 7' not found" in result.entries[2].content
     assert (result.entries[4].content, result.entries[4].error) == ("No tea today.", True)
     assert stage.names.count("skill:before") == stage.names.count("skill:after") == 2
 

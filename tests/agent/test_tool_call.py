@@ -55,7 +55,7 @@ async def test_calls_run_side_by_side_and_answer_in_their_order(stage):
 @pytest.mark.row("STR-41")
 async def test_an_unknown_tool_is_an_error_that_names_the_ones_there_are(stage, add):
     result = await stage.play(stage.agent(calling(("ad", {})), "ok", tools=[add]))
-    assert results(result) == {"c0": ("there is no tool 'ad'; did you mean 'add'?", True)}
+    assert results(result) == {"c0": ("tool 'ad' not found; did you mean 'add'?", True)}
     assert stage.fields("tool:before")["impl"] is None
     assert stage.fields("tool:after")["error"]["type"] == "AgentError"
 
@@ -261,11 +261,11 @@ async def test_once_a_batch_its_calls_and_tools_can_be_changed(stage, add, ran):
 async def test_a_tool_taken_from_the_batch_or_from_the_request_cannot_be_called(stage, add, ran):
     stage.on("tools:before")(lambda event: {"tools": []})
     found = results(await stage.play(stage.agent(calling(("add", {"a": 1})), "ok", tools=[add])))
-    assert "there is no tool 'add'" in found["c0"][0]
+    assert "tool 'add' not found" in found["c0"][0]
     stage.hooks.clear()
     stage.on("llm:before")(lambda event: {"tools": []})
     found = results(await stage.play(stage.agent(calling(("add", {"a": 1})), "ok", tools=[add])))
-    assert "there is no tool 'add'" in found["c0"][0]
+    assert "tool 'add' not found" in found["c0"][0]
     assert ran == []
 
 

@@ -156,5 +156,5 @@ async def test_who_is_invited_comes_by_a_link_that_is_good_once(wire: TelegramWi
     await until(lambda: "not good any more" in str(wire.shown), "the refusal")
     await wire.write(f"/start {code}", by=STRANGER)
     await until(lambda: "You can use this bot now" in str(wire.shown), "the door")
-    assert "was let in as admin" in (listed := (await cli(gateway, "pairing", "list")).stdout)
+    assert "paired as admin" in (listed := (await cli(gateway, "pairing", "list")).stdout)
     assert "invitation" not in listed

@@ -95,7 +95,7 @@ def test_tail_tells_programs_all_fields(gateway: GatewayProcess) -> None:
 def test_tail_guesses_what_was_meant(gateway: GatewayProcess) -> None:
     with gateway.spawn("events", "tail", "agent:edn") as tail:
         assert tail.stderr
-        assert tail.stderr.readline() == "nobody emits agent:edn; did you mean agent:end?\n"
+        assert tail.stderr.readline() == "unknown event agent:edn; did you mean agent:end?\n"
         tail.kill()
 
 

@@ -177,7 +177,7 @@ def test_test_warns_of_an_event_that_nobody_emits(gateway: GatewayProcess) -> No
         "late", {"HOOK.yaml": "events: [agent:ende, agent:end]\n", "handler.py": "def handle(a, b): ...\n"}
     )
     first, second = json.loads(gateway.cli("hooks", "test", "late", "--json").stdout)["trials"]
-    assert [told for told in first["remarks"] if told.endswith("nobody emits `agent:ende`; did you mean `agent:end`?")]
+    assert [told for told in first["remarks"] if told.endswith("unknown event `agent:ende`; did you mean `agent:end`?")]
     assert not second["remarks"]
 
 

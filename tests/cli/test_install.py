@@ -49,7 +49,7 @@ def test_nothing_is_installed_without_a_yes(gateway: GatewayProcess, greet: Path
     done = gateway.cli("hooks", "install", str(greet))
     assert done.returncode == 1
     assert "observes  agent:end" in done.stdout
-    assert "network     none" in done.stdout
+    assert "network   none" in done.stdout
     assert "read the above, then add --yes" in done.stderr
     assert not gateway.home.hooks_lock.exists()
     assert [path.name for path in gateway.home.installed_hooks.iterdir()] == []

@@ -108,7 +108,9 @@ def test_lines_are_for_people_or_as_they_are_kept(home: Path) -> None:
 def test_without_a_log_it_says_so(home: Path) -> None:
     told = logs(home)
     assert told.returncode == 1
-    assert told.stderr.startswith(f"hermes-gateway: no log yet: {home}/hermes-gateway/logs/gateway.log\n  it is made")
+    assert told.stderr.startswith(
+        f"hermes-gateway: no log yet: {home}/hermes-gateway/logs/gateway.log\n  the first run"
+    )
 
 
 @pytest.mark.parametrize("words", [["--level", "loud"], ["--since", "yesterday-ish"], ["-n", "many"]])

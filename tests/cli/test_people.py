@@ -120,7 +120,7 @@ async def test_who_is_let_in_as_more_than_a_user_is_that_wherever_they_write(
     )
     await wire.write(f"/pairing approve {asked} \N{EM DASH}as admin", by=STRANGER)
     await until(lambda: any("may speak now, as admin" in one.text for one in wire.shown), "the second one")
-    assert "was let in as admin" in (await cli(gateway, "pairing", "list")).stdout
+    assert "paired as admin" in (await cli(gateway, "pairing", "list")).stdout
 
     third = (await answer(wire, "hello", by="7007")).split("code is ")[1][:8]
     await wire.write(f"/pairing approve {third}", by=BEN)

@@ -89,7 +89,7 @@ async def test_words_that_a_restricted_hook_writes_into_the_event_are_its_own(tm
         put_files(root)
         await house.wire.write("good morning")
         await house.shows("done")
-        assert await results_of(house) == ["there is no private.txt"]
+        assert await results_of(house) == ["private.txt not found"]
 
 
 @pytest.mark.parametrize("reach", ["", RESTRICTED])
@@ -169,7 +169,7 @@ async def test_a_turn_that_goes_on_after_a_question_knows_whose_calls_it_has(tmp
         await house.wire.write("yes")
         await house.shows("done")
         (result,) = await results_of(house)
-        assert result == "there is no private.txt"
+        assert result == "private.txt not found"
 
 
 @pytest.mark.parametrize("reach", ["", RESTRICTED])

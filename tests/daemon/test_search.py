@@ -73,7 +73,7 @@ def test_without_a_service_there_is_no_tool_and_a_hook_may_be_one(tmp_path: Path
         gateway.until(lambda: gateway.call("hooks.info", {"name": "finds"})["state"] == "loaded")
         gateway.say("search")
         missing, found = results_of(gateway)
-    assert "there is no tool 'web_search'" in missing
+    assert "tool 'web_search' not found" in missing
     assert found == "of tea"
 
 

@@ -41,7 +41,7 @@ def test_tools_of_servers_are_reached_and_guarded(tmp_path: Path) -> None:
         }
         assert all("tea" in said and "error" not in said for said in told.values()), told
         assert "not that" in gateway.say("/errand mcp__my_server__refuse")["reply"]
-        assert "there is no tool" in gateway.say("/errand mcp__my_server__nothing")["reply"]
+        assert "not found" in gateway.say("/errand mcp__my_server__nothing")["reply"]
 
 
 ROUTED = """
@@ -91,7 +91,7 @@ def test_a_plugin_reaches_the_tools_of_the_agent_that_acts(tmp_path: Path) -> No
         gateway.home.hermes_config.write_text(json.dumps({"plugins": {"enabled": ["reaches"]}}))
         gateway.start()
         assert "reached" in gateway.say("/look")["reply"]
-        assert "there is no tool 'shell'" in gateway.say("/look", "kiosk")["reply"]
+        assert "tool 'shell' not found" in gateway.say("/look", "kiosk")["reply"]
         assert "Tie it twice." in gateway.say("/knots")["reply"]
         told = gateway.home.root / "seen-reach"
         told.touch()

@@ -129,7 +129,7 @@ def test_a_broken_hook_names_the_package_and_the_command_that_helps(gateway: Gat
 
 def test_deps_for_a_plugin_that_is_not_there_says_what_a_plugin_is(gateway: GatewayProcess, tmp_path: Path) -> None:
     told = gateway.cli("hooks", "deps", "nobody", "six")
-    assert "there is no hook 'nobody'" in told.stderr
+    assert "hook 'nobody' not found" in told.stderr
     assert "a plugin that is itself a package: hermes-gateway hooks deps plugin:nobody six" in told.stderr
     assert gateway.cli("hooks", "deps", "twin", "--", "--pre").returncode == 1
 

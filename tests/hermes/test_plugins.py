@@ -272,7 +272,7 @@ def test_who_overrides_the_terminal_takes_the_place_of_the_shell(tmp_path: Path)
         gateway.say("its")
         assert last_result(gateway) == "pretended: id"
         gateway.say("ours")
-        assert "there is no tool 'shell'" in last_result(gateway)
+        assert "tool 'shell' not found" in last_result(gateway)
 
 
 TAINT = """
@@ -451,7 +451,7 @@ def test_the_model_answers_a_plugin_and_its_choice_is_the_gateways(gateway: Gate
 def test_a_plugin_uses_the_agents_tools(gateway: GatewayProcess) -> None:
     said = gateway.say("/use 6*7")["reply"]
     assert said.startswith('{"result": "42"}')
-    assert '{"error": "there is no tool' in said
+    assert '{"error": "tool' in said
 
 
 def test_a_plugin_speaks_in_a_conversation(gateway: GatewayProcess) -> None:

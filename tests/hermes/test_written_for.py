@@ -154,7 +154,9 @@ def test_who_decides_as_under_hermes_is_no_hook_of_ours_for_one_key(
 )
 def test_an_answer_that_nobody_reads_is_told_of(tmp_path: Path, manifest: str, handler: str, is_told: bool) -> None:
     look_at(tmp_path, manifest, handler)
-    said = [f"{one.place}: {one.what}: {one.remedy}" for one in inspect(tmp_path).findings if "nobody" in one.what]
+    said = [
+        f"{one.place}: {one.what}: {one.remedy}" for one in inspect(tmp_path).findings if "no event reads" in one.what
+    ]
     what = "one/handler.py:1:1: it returns something at command:stop, which no event reads: "
     assert said == is_told * [what + "add the event to `intercepts:`, or `written_for: hermes`"]
 

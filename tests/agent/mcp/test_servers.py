@@ -185,7 +185,7 @@ async def test_a_server_that_cannot_be_started_is_told_to_the_model_and_holds_up
     servers = await keep(spec("nowhere", command="/no/such/program"))
     result = await stage.play(stage.agent("I do without.", sources=sources(servers)))
     assert result.reply == "I do without."
-    assert "The tools of nowhere cannot be used now: there is no program" in stage.sent().system
+    assert "The tools of nowhere cannot be used now: program" in stage.sent().system
 
 
 async def test_the_last_words_of_a_program_that_fails_are_part_of_the_reason(keep, tmp_path):

@@ -216,9 +216,9 @@ async def test_what_is_no_text_file_is_refused_without_waiting(use, home):
             await use("read_file", path=path)
     with pytest.raises(AgentError, match="no regular file"):
         await use("write_file", path="pipe", content="x")
-    with pytest.raises(AgentError, match="there is no missing"):
+    with pytest.raises(AgentError, match="missing not found"):
         await use("read_file", path="missing")
-    with pytest.raises(AgentError, match=r"there is no note.txt/x|not a directory"):
+    with pytest.raises(AgentError, match=r"note.txt/x not found|not a directory"):
         await use("read_file", path="note.txt/x")
 
 

@@ -184,7 +184,7 @@ command: "'"
         ("events: [a:b]\nurl: nats://me@host/hooks.x\n", "2:6", "nothing its password"),
         ("events: [a:b]\nurl: nats://host/hooks.x\nsecret_env: WORD\n", "3:13", "`url` names none"),
         ("events: [a:b]\nenv: [sk-1234567890]\n", "2:7", "no name of an environment variable"),
-        ("events: [a:b]\nurl: https://host/\ncommand: ./run\n", "2:6", "side by side"),
+        ("events: [a:b]\nurl: https://host/\ncommand: ./run\n", "2:6", "both set"),
         ("intercepts: [a:b]\npriority: 1\norder: 1\n", "2:1", "low first in some systems"),
         ("events: [a:b]\nname: \x07\n", "2:7", "not text"),
         ("events: [a:b]\nmax: 0\nmode: parallel\n", "2:6", "range"),
@@ -211,9 +211,9 @@ def test_names_that_nobody_emits_are_accepted_and_told(tmp_path: Path) -> None:
     assert reading.manifest
     assert reading.manifest.events == ("agent:strat", "my:event", "before_message", "toool:*")
     told = [(finding.what, finding.remedy) for finding in warnings_in(reading)]
-    assert ("nobody emits `agent:strat`", "did you mean `agent:start`?") in told
-    assert ("nobody emits `before_message`", "did you mean `message:received`?") in told
-    assert ("nobody emits `toool:*`", "did you mean `tool:*`?") in told
+    assert ("unknown event `agent:strat`", "did you mean `agent:start`?") in told
+    assert ("unknown event `before_message`", "did you mean `message:received`?") in told
+    assert ("unknown event `toool:*`", "did you mean `tool:*`?") in told
     assert any("the gateway does not emit `my:event`" in what for what, _ in told)
     assert any("nothing of `agent:step` can be changed" in what for what, _ in told)
 
