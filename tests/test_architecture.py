@@ -89,6 +89,7 @@ SHORT = {
     "gateway/testing/plugin.py": "what pytest loads by its name",
     "gateway/records/stores.py": "hooks, people's switches and skills keep small values, and none knows the others",
     "gateway/records/own_turns.py": "traces and figures ask it, and neither knows the other",
+    "gateway/records/turn_ends.py": "jobs and hooks wait by it, and neither knows the other",
     "gateway/hooks/manifests/requirement.py": "plugins and commands read packages too, and no manifest",
     "gateway/hermes/shim/*": "each stands in for one module of Hermes",
 }

@@ -5,16 +5,15 @@ the gateway. For the same reason, an awaited turn does not delay the stop. The t
 checks whether the gateway of the waiting hook still runs.
 """
 
-import math
-
 import anyio
 import msgspec
 
-from gateway.engine.interface import Engine, Tail
+from gateway.engine.interface import Engine
 from gateway.errors import GatewayError
 from gateway.lanes.lanes import Lanes
 from gateway.messages.message import Message
 from gateway.records import records, subjects
+from gateway.records.turn_ends import wait_for_turn_end
 
 AWAITED = "awaited"  # a key of the message's `extra`: the `run_id` of the gateway in which a hook waits
 GRACE = 5.0  # seconds for a stopped turn to return what it has
@@ -59,28 +58,17 @@ class AwaitedTurns(msgspec.Struct, eq=False):
             if self._is_over:
                 scope.cancel()
             try:
-                return await self._wait_for_end(tail, key, seq, scope)
+                return await self._read_result(key, seq, await wait_for_turn_end(tail, seq, scope))
             finally:
                 self._scopes.discard(scope)
         with anyio.move_on_after(GRACE, shield=True):
             if await self._lanes.interrupt(key) == "nothing" and self._is_over:
                 raise GatewayError("the gateway stops")  # before the turn started
-            ended = await self._wait_for_end(tail, key, seq)
+            ended = await self._read_result(key, seq, await wait_for_turn_end(tail, seq))
             why = "the gateway stops" if self._is_over else f"it was not done within {seconds:g} s"
             return SubmitResult(ended.reply, "timeout", ended.turn_id, why)
         return SubmitResult("", "timeout", "", f"it was not done within {seconds:g} s, and did not stop")
 
-    async def _wait_for_end(
-        self, tail: Tail, key: str, seq: int, timer: anyio.CancelScope | None = None
-    ) -> SubmitResult:
-        left = math.inf
-        async for record in tail:
-            kept = records.decode_readable(record.data)
-            if timer and isinstance(kept, records.QuestionsAsked) and timer.deadline < math.inf:
-                left, timer.deadline = timer.deadline - anyio.current_time(), math.inf
-            elif timer and isinstance(kept, records.Claim) and timer.deadline == math.inf:
-                timer.deadline = anyio.current_time() + left
-            if isinstance(kept, records.TurnEnded) and kept.upto >= seq:
-                answer = await records.read_answer(self._engine, key, kept.turn_id, seq)
-                return SubmitResult(answer, kept.status, kept.turn_id, kept.error)
-        raise GatewayError("the gateway stops")
+    async def _read_result(self, key: str, seq: int, ended: records.TurnEnded) -> SubmitResult:
+        answer = await records.read_answer(self._engine, key, ended.turn_id, seq)
+        return SubmitResult(answer, ended.status, ended.turn_id, ended.error)

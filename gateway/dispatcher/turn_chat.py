@@ -111,7 +111,7 @@ class TurnChat(msgspec.Struct, eq=False):
         if not name:
             return "\n".join(map(describe_job, await self._list()))
         job = await self._find(name)
-        return "\n".join(describe_end(one, job.zone) for one in await self.jobs.read_history(job, SHOWN_MOMENTS))
+        return await describe_history(self.jobs, job)
 
     async def read_jobs(self, verb: JobQuestion, name: str) -> str:
         """List the jobs of all conversations that the turn may see, or describe one.
@@ -126,8 +126,7 @@ class TurnChat(msgspec.Struct, eq=False):
         job = (await self.jobs.find(name, self._sees)).job
         if verb == "show":
             return describe_job(job)
-        history = await self.jobs.read_history(job, SHOWN_MOMENTS)
-        return "\n".join(describe_end(one, job.zone) for one in history) or "None of its times has come."
+        return await describe_history(self.jobs, job)
 
     async def change_scheduled(self, name: str, action: ScheduleAction) -> None:
         """Remove, pause or resume a job of this conversation."""
@@ -181,3 +180,9 @@ def find_name(to: str, place: Address) -> str:
     """Return the name by which a chat was found, as `bind` has it behind the id; "" if it was not."""
     name = to.partition(" (")[2].removesuffix(")")
     return f"{place.served_as}:{name}" if name else ""
+
+
+async def describe_history(jobs: JobJournal, job: Job) -> str:
+    """Say how the last moments of a job ended, a line each."""
+    history = await jobs.read_history(job, SHOWN_MOMENTS)
+    return "\n".join(describe_end(one, job.zone) for one in history) or "None of its times has come."

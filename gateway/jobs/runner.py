@@ -41,6 +41,7 @@ from gateway.messages.message import Message
 from gateway.messages.roles import Role
 from gateway.records import records, subjects
 from gateway.records.stores import read_store
+from gateway.records.turn_ends import wait_for_turn_end
 from gateway.yaml_source.units import format_duration
 
 HOUR = 3600.0
@@ -296,28 +297,15 @@ async def wait_for_end(engine: Engine, ports: JobPorts, job: Job, seq: int) -> t
     """
     subject = subjects.session_subject_of("turn", job.session_key)
     heard = await engine.tail(subject)
-    left, is_long = job.max_time, False
-    began: float | None = None
-    async for _, kept in records.read_all(engine, subject, records.TurnRecord, seq):
-        if isinstance(kept, records.TurnEnded) and kept.upto >= seq:
-            return kept, False
-        if isinstance(kept, records.Claim) and kept.on >= seq:
-            began = anyio.current_time()
-    while True:
-        record = None
-        with anyio.move_on_after(None if began is None else max(0.0, left - (anyio.current_time() - began))):
-            record = await anext(heard)
-        if record is None:
-            began, is_long = None, True
-            await ports.interrupt(job.session_key)
-            continue
-        match records.decode_readable(record.data):
-            case records.TurnEnded(upto=upto) as end if upto >= seq:
-                return end, is_long
-            case records.QuestionsAsked() if began is not None:
-                left, began = left - (anyio.current_time() - began), None
-            case records.Claim(on=on) if on >= seq and not is_long:
-                began = anyio.current_time() if began is None else began
+    with anyio.CancelScope() as timer:
+        async for _, kept in records.read_all(engine, subject, records.TurnRecord, seq):
+            if isinstance(kept, records.TurnEnded) and kept.upto >= seq:
+                return kept, False
+            if isinstance(kept, records.Claim) and kept.on >= seq:
+                timer.deadline = anyio.current_time() + job.max_time
+        return await wait_for_turn_end(heard, seq, timer, job.max_time), False
+    await ports.interrupt(job.session_key)
+    return await wait_for_turn_end(heard, seq), True
 
 
 async def find_turn_end(engine: Engine, ports: JobPorts, job: Job, moment: Moment, seq: int) -> Moment:
