@@ -18,7 +18,8 @@ SLACK = 120.0  # seconds before the end whose moments may still be on their way
 async def judge(engine: MemoryEngine, outcome: Any, made: Sequence[Job], sent: Sequence[Reply]) -> None:
     """Write faults and counts into the outcome."""
     found = await audit(engine, is_sent=True)
-    outcome.faults += found.faults
+    if outcome.counts["messages"]:  # weeks are longer than the journal keeps what was delivered
+        outcome.faults += found.faults
     outcome.counts["retries"] = found.retries
     twice = [name for name, count in Counter(one.id for one in sent).items() if count > 1]
     outcome.faults += [f"shown twice: {name}" for name in twice]

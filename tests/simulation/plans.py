@@ -12,5 +12,5 @@ PLANS = {
     "days": Plan(),
     "tiny": Plan(messages=50, jobs=20, seconds=HOUR, kills=8, jumps=2),
     "spring": Plan(**{**WEEKS.__dict__, "begun": SPRING}),
-    "autumn": Plan(**{**WEEKS.__dict__, "begun": AUTUMN}),
+    "autumn": Plan(**{**WEEKS.__dict__, "begun": AUTUMN, "seconds": 14 * DAY}),
 }
