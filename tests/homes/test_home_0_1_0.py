@@ -140,6 +140,8 @@ async def test_people_conversations_and_all_that_was_kept_are_there(grown: Grown
     assert {"keys.create", "people.forget", "sessions.delete"} <= {
         one["what"] for one in (await grown.call("activity.list"))["activity"]
     }
+    (job,) = (await grown.call("jobs.list"))["jobs"]
+    assert (job["text"], job["maker"], job["state"]) == ("water the plants", "terminal:owner", "waiting")
     await grown.say("what is set")
     await grown.say("what do you know")
     told = [words for role, words in await grown.read("main") if role == "tool"][-2:]
