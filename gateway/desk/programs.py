@@ -65,8 +65,8 @@ class Program(NamedTuple):
     """One program. `has_dialog`: before a tool it takes `allow` and `ask`.
 
     Other programs run what they get `ask` for, or wait for ever, and take `allow` for a fault. `find_risk` returns why
-    an owner decides about a call whatever hooks say, and `split`
-    the calls of our tools that one of its calls is, if several.
+    an owner decides about a call whatever hooks say, and `split` the calls of our tools for one of its calls, if
+    these are several.
     """
 
     name: str
