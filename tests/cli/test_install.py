@@ -100,7 +100,7 @@ def test_what_was_changed_since_does_not_run(gateway: GatewayProcess, greet: Pat
     file.chmod(0o600)
     file.write_text("raise SystemExit('planted')\n")
     gateway.start()
-    assert "is not what was installed" in gateway.call("hooks.info", {"name": "greet"})["reason"]
+    assert "is not as it was installed" in gateway.call("hooks.info", {"name": "greet"})["reason"]
     mended = gateway.cli("hooks", "install", str(greet), "--yes")
     assert (mended.returncode, "greet is loaded" in mended.stderr) == (0, True), mended.stderr
 

@@ -184,7 +184,7 @@ def test_a_server_on_this_machine_hides_no_provider() -> None:
         (("--provider", "openai", "--name", "small-one", "--key", "sk-wrong"), "refuses the key", 78),
         (("--provider", "openai", "--name", "small-one", "--key", "two words"), "what was given", 78),
         (("--provider", "openai", "--name", "other", "--key", KEY, "--no-check"), "written to", 0),
-        ((), "nobody can be asked", 78),
+        ((), "no terminal can ask you", 78),
     ],
 )
 def test_by_flags_it_does_the_same_and_writes_nothing_that_is_not_good(
