@@ -22,7 +22,7 @@ from gateway.errors import ConfigError, ExitCode
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.tree import Finding
 
-VERSION = re.compile(r"\d+(?:\.\d+)+")
+VERSION = re.compile(r"(?<!\d)\d+(?:\.\d+)+")
 VERSION_SECONDS = 20.0
 
 
