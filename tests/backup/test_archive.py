@@ -117,7 +117,7 @@ def test_nothing_is_overwritten_and_nothing_is_no_copy(home: Home, tmp_path: Pat
     (tmp_path / "there").write_text("mine")
     with pytest.raises(BackupError, match="exists already"):
         write_archive(home, tmp_path / "there", with_env=False)
-    with pytest.raises(BackupError, match="nothing in"):
+    with pytest.raises(BackupError, match="nothing to copy"):
         write_archive(Home(tmp_path / "nowhere"), tmp_path / "copy", with_env=False)
     assert (tmp_path / "there").read_text() == "mine"
     assert not (tmp_path / "copy").exists()
@@ -241,7 +241,7 @@ def test_a_file_larger_than_the_disk_is_refused_before_it_is_written(home: Home,
     huge = header_of("hooks/huge", size=1 << 50)
     with gzip.open(tmp_path / "huge", "wb") as file:
         file.write(huge.tobuf(tarfile.GNU_FORMAT))
-    with pytest.raises(BackupError, match="no room"):
+    with pytest.raises(BackupError, match="no space left"):
         restore_archive(tmp_path / "huge", Home(tmp_path / "other"), replace=False)
 
 

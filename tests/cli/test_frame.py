@@ -84,8 +84,8 @@ def test_a_word_before_the_command_that_fingers_know_is_taken(capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["chta"], "there is no command `chta`; did you mean `chat`?"),
-        (["xyzzy\x1b[31m"], "there is no command `xyzzy\\x1b[31m`; there is: "),
+        (["chta"], "unknown command `chta`; did you mean `chat`?"),
+        (["xyzzy\x1b[31m"], "unknown command `xyzzy\\x1b[31m`; there is: "),
         (["chat", "--mesage", "x"], "chat: unrecognized arguments: --mesage x; did you mean `--message`?"),
         (["hooks", "install", "x", "--sure"], "hooks install: unrecognized arguments: --sure"),
         (["--home"], "argument --home: expected one argument"),

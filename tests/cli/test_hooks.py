@@ -207,9 +207,9 @@ def test_reset_closes_the_breaker(gateway: GatewayProcess) -> None:
 
 
 def test_dead_letters_of_a_hook_that_is_gone_can_be_thrown_away(gateway: GatewayProcess) -> None:
-    assert "there is no hook 'gone'" in gateway.cli("hooks", "dead-letters", "retry", "gone").stderr
+    assert "hook 'gone' not found" in gateway.cli("hooks", "dead-letters", "retry", "gone").stderr
     assert said(gateway.cli("hooks", "dead-letters", "prune", "gone")) == "gone: 1 thrown away\n"
-    assert "there is no hook 'gone'" in gateway.cli("hooks", "dead-letters", "prune", "gone").stderr
+    assert "hook 'gone' not found" in gateway.cli("hooks", "dead-letters", "prune", "gone").stderr
 
 
 def test_dead_letters_are_listed_shown_retried_and_pruned(gateway: GatewayProcess) -> None:
@@ -265,7 +265,7 @@ def test_a_decision_without_effect_is_warned_of(gateway: GatewayProcess, tmp_pat
 def test_a_name_that_is_none_is_answered_with_what_was_meant(gateway: GatewayProcess, verb: str) -> None:
     done = gateway.cli("hooks", verb, "shorthan")
     assert done.returncode == 1
-    assert "there is no hook 'shorthan'; did you mean 'shorthand'?" in done.stderr
+    assert "hook 'shorthan' not found; did you mean 'shorthand'?" in done.stderr
 
 
 def test_what_lasts_over_a_second_says_what_is_waited_for(gateway: GatewayProcess) -> None:

@@ -300,7 +300,7 @@ def test_a_frozen_file_claims_no_index_that_did_not_give_the_hook(
         assert (f"first add it: hermes-gateway hooks index add {address}" in said, "all is as" in said) == (True, True)
         add(other, publisher)
         index, said = sync()
-        assert (index, f"listed by   {address}" in said, "! greet" in said) == (address, True, False), said
+        assert (index, f"listed by  {address}" in said, "! greet" in said) == (address, True, False), said
         assert "all is as it was frozen" in sync()[1]
         other.cli("hooks", "remove", "greet")
         publisher.publish("wave")

@@ -301,7 +301,7 @@ def test_what_the_configuration_gives_a_hook_of_its_name_is_shown(gateway: Gatew
 def test_who_hears_what_is_posted_is_shown(gateway: GatewayProcess, tmp_path: Path, url: str, posts: str) -> None:
     far = put(tmp_path / "far", {"HOOK.yaml": f"events: [agent:end]\nurl: {url}\n"})
     done = gateway.cli("hooks", "install", str(far), "--yes")
-    assert f"network     {posts}" in done.stdout
+    assert f"network   {posts}" in done.stdout
     assert "none" not in done.stdout
     gateway.start()
     assert gateway.call("hooks.info", {"name": "far"})["net"] == posts
@@ -332,7 +332,7 @@ def test_all_that_is_asked_for_is_shown_however_much_it_is(gateway: GatewayProce
     gateway.cli("hooks", "remove", "greet")
     lines = gateway.cli("hooks", "install", str(greet)).stdout.splitlines()
     assert [one[-8:] for one in lines if one.startswith("reads ")] == [", ~/.ssh"]
-    assert "starts      hermes-gateway chat" in lines
+    assert "starts    hermes-gateway chat" in lines
 
 
 def test_a_difference_that_is_cut_says_where_the_rest_is(gateway: GatewayProcess, greet: Path) -> None:

@@ -465,7 +465,7 @@ def test_which_events_it_hears_is_shown_and_an_update_that_hears_more_is_not_tak
     greet = put(tmp_path / "greet", GREET)
     put(greet, {"HOOK.yaml": f"{MANIFEST}when: {{platform: [slack, telegram], status: ok}}\n"})
     done = gateway.cli("hooks", "install", str(greet), "--yes")
-    assert "only when   platform is slack or telegram; status is ok" in done.stdout
+    assert "only when  platform is slack or telegram; status is ok" in done.stdout
     put(greet, {"HOOK.yaml": f"{MANIFEST}when: {{platform: slack, status: ok}}\n"})
     assert gateway.cli("hooks", "update", "--yes").returncode == 0
     put(greet, {"HOOK.yaml": MANIFEST})
