@@ -32,7 +32,7 @@ ROWS = {
     "owed_events": 3,
     "pages": 4,
     "plugins": 2,
-    "rooms": 13,
+    "rooms": 15,
     "sandbox": 6,
     "sessions": 7,
     "shell": 5,

@@ -154,7 +154,7 @@ async def test_nobody_gets_a_file_that_is_not_theirs(house: House) -> None:
     await house.wire.write("draw it", by=BEN)
     await house.shows("Done.")
     (after,) = await house.hears("tool:after")
-    assert "there is no chart.csv" in str(after["error"])
+    assert "chart.csv not found" in str(after["error"])
     assert not files_of(house.wire)
 
 

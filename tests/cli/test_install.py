@@ -112,7 +112,7 @@ def test_a_change_while_it_runs_is_reported(gateway: GatewayProcess, greet: Path
     file = gateway.home.own_folder / lock_of(gateway)["greet"]["path"] / "handler.py"
     file.chmod(0o600)
     file.write_text("raise SystemExit('planted')\n")
-    gateway.until(lambda: "is not what was installed" in gateway.call("hooks.info", {"name": "greet"})["reason"])
+    gateway.until(lambda: "is not as it was installed" in gateway.call("hooks.info", {"name": "greet"})["reason"])
     assert gateway.call("hooks.fire", {"name": "greet", "event": "agent:end"})["ok"]
 
 

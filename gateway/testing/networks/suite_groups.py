@@ -33,7 +33,7 @@ async def test_in_a_group_only_what_is_meant_for_us_is_answered_and_in_its_place
 async def test_an_admin_says_in_a_group_what_is_answered_there(wire: Wire, tmp_path: Path) -> None:
     async with housed(wire, tmp_path / "home", settings=admitting(wire)) as house:
         await wire.write("/settings answer always", by=BEN, chat=GROUP)
-        await house.shows("no command /settings for you")
+        await house.shows("Unknown command here: /settings")
         await wire.write("/settings answer always", chat=GROUP)
         await house.shows("always, by /settings")
         await wire.write("what is it?", by=BEN, chat=GROUP)
