@@ -55,7 +55,7 @@ async def test_nodes_share_a_journal_or_one_home_has_it_alone(engines: list[Nats
                     pass
         async with reserve_journal(engines[1], OTHER, NOW):
             tasks.start_soon(join, engines[0], ONE)
-            await until(lambda: "stands by: other at b:/home migrates the journal" in said, "who is waited for")
+            await until(lambda: "on standby: other at b:/home migrates the journal" in said, "who is waited for")
             with pytest.raises(EngineError, match="other at b:/home is at work on the journal already"):
                 async with reserve_journal(engines[2], TWIN, NOW):
                     pass
@@ -132,7 +132,7 @@ async def test_who_stood_by_while_a_journal_came_works_where_it_stands_now(tmp_p
             async with reserve_journal(engine, OTHER, NOW):
                 gateway.process = gateway.spawn("run")
                 log = gateway.home.log
-                await until(lambda: log.exists() and "stands by: other" in log.read_text(), "the gateway")
+                await until(lambda: log.exists() and "on standby: other" in log.read_text(), "the gateway")
                 await fill(engine, tmp_path / "journal.db")
             await until(gateway._is_ready, "the gateway")
         assert (await anyio.to_thread.run_sync(gateway.say, "hello"))["reply"] == "I heard you."

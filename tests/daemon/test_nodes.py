@@ -119,7 +119,7 @@ async def test_one_works_the_other_stands_by_and_goes_on_at_once_when_it_ends(cl
     other = cluster.begin("other", "tending", lease=3600)
     await until(lambda: "tending" in other.parts and other.parts["tending"].facts.state == "standby", "the other")
     one.nodes.note_well("tending")  # it says again what it holds, and not only when a fourth of the lease is over
-    await until(lambda: other.parts["tending"].facts.detail == "stands by: one serves it", "why")
+    await until(lambda: other.parts["tending"].facts.detail == "on standby: one serves it", "why")
     await one.stop()
     await cluster.has("tending on other")  # and not when the lease is over
     assert [facts.name for facts in other.nodes.others.list_living()] == []
