@@ -69,7 +69,7 @@ def test_somebody_says_where_it_is(tmp_path: Path) -> None:
     (tmp_path / "new.whl").touch()
     assert find_requirement("new.whl", found, tmp_path).endswith("/new.whl")
     assert find_requirement("git+ssh://a/b", found, tmp_path) == "hermes-gateway[some] @ git+ssh://a/b"
-    for source, fault in (("", "--from"), ("other.whl", "there is no"), ("https://a b\nc", "nothing that can be")):
+    for source, fault in (("", "--from"), ("other.whl", "not found"), ("https://a b\nc", "nothing that can be")):
         with pytest.raises(UpgradeError, match=fault):
             find_requirement(source, found, tmp_path)
 
