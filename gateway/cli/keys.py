@@ -31,7 +31,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
         case "new":
             made = call_gateway(home.socket, "keys.create", PATIENCE, name=args.name, role=args.role, agent=args.agent)
             show_result(made, made["key"], as_json=args.json)
-            print_note("keep it now: it is shown once, and only what tells it again is kept")
+            print_note("keep it now: it is shown once, and only its checksum is kept")
             if args.role == "user" and not args.agent:
                 print_note("it opens nothing yet: an agent wants `--agent NAME`, and figures want `--as operator`")
         case "revoke":

@@ -30,7 +30,7 @@ def make_event(event: str, program: str = "claude", **fields: Any) -> str:
     return json.dumps((sent.get(event) or sent["PermissionRequest"]) | {"hook_event_name": event} | fields)
 
 
-# Runs the command as a program does; what it is told to end, ends its command.
+# Runs the command as a program does; SIGTERM to this one ends the command.
 PROGRAM = """
 import signal, subprocess, sys
 command = subprocess.Popen(["sh", "-c", "exec " + sys.argv[1]])

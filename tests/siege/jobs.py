@@ -59,7 +59,7 @@ class JobSiege:
 
 @dataclass
 class JobVerdict:
-    """What came of it: counts by name, and faults."""
+    """The outcome of a siege: counts by name, and faults."""
 
     counts: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)

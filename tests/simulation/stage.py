@@ -51,7 +51,7 @@ class Plan:
 
 @dataclass
 class Outcome:
-    """What came of it: counts by name, faults, and the digest of the whole journal."""
+    """The outcome of a run: counts by name, faults, and the digest of the whole journal."""
 
     seed: int
     counts: Counter[str] = field(default_factory=Counter)
