@@ -123,7 +123,7 @@ async def test_a_user_works_in_their_folder_and_the_owner_in_the_roots(party: Pa
     assert await party.order(ANN, "read_file", path="plan.txt") == WORD
     for way in (str(party.workspace / "plan.txt"), "../../../workspace/plan.txt", "~/plan.txt"):
         assert is_refusal(await party.order(BEN, "read_file", path=way)), way
-    assert "there is no" in await party.order(BEN, "read_file", path="plan.txt")
+    assert "not found" in await party.order(BEN, "read_file", path="plan.txt")
     assert "Created" in await party.order(BEN, "write_file", path="deep/notes.txt", content="of Ben")
     assert (party.folder_of(BEN) / "deep" / "notes.txt").read_text() == "of Ben"
     assert "not open" in await party.order(ANN, "read_file", path=str(party.folder_of(BEN) / "deep" / "notes.txt"))
@@ -135,7 +135,7 @@ async def test_in_a_chat_of_several_all_work_in_its_folder(party: Party) -> None
     assert "Created" in await party.order(BEN, "write_file", group=True, path="list.txt", content="of Ben")
     (found,) = party.files.glob("chat.*/list.txt")
     await party.order(ANN, "write_file", path="mine.txt", content="of Ann")
-    assert "there is no" in await party.order(ANN, "read_file", group=True, path="plan.txt")
+    assert "not found" in await party.order(ANN, "read_file", group=True, path="plan.txt")
     assert await party.order(ANN, "read_file", group=True, path=str(party.workspace / "plan.txt")) == WORD
     for way in (party.workspace / "plan.txt", party.workspace / "mine.txt", party.folder_of(BEN)):
         assert is_refusal(await party.order(BEN, "read_file", group=True, path=str(way)))
@@ -229,6 +229,6 @@ async def test_a_guest_with_every_tool_has_a_folder_and_no_more(party: Party) ->
             command = f"cat {anns} {party.workspace}/plan.txt; true"
             assert "denied" in await party.order(STRANGER, "shell", group=group, command=command)
     assert await party.order(STRANGER, "read_file", group=True, path="list.txt") == "of Ben"
-    assert "there is no" in await party.order(STRANGER, "read_file", path="list.txt")
+    assert "not found" in await party.order(STRANGER, "read_file", path="list.txt")
     assert "Created" in await party.order(STRANGER, "write_file", path="mine.txt", content="x")
     assert (party.folder_of(STRANGER) / "mine.txt").exists()

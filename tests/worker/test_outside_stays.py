@@ -193,11 +193,12 @@ def test_no_flag_of_a_file_changes_by_its_reader(user: str, kernel: str, is_hook
     source = """
 import fcntl
 handle = os.open(at["out"] + "/kept", os.O_RDONLY)
-def change(flag): fcntl.ioctl(handle, 0x40086602, flag.to_bytes(8, "little"))
+had = int.from_bytes(fcntl.ioctl(handle, 0x80086601, bytes(8)), "little")
+def change(flags): fcntl.ioctl(handle, 0x40086602, flags.to_bytes(8, "little"))
 for flag in (0x10, 0x40):
-    try: change(flag)
+    try: change(had | flag)
     except OSError as error: print(errno.errorcode[error.errno])
-    else: print("done"); change(0)
+    else: print("done"); change(had)
 """
     done = run_inside(source, **facts)
     assert (done.returncode, done.stderr) == (0, "")
