@@ -174,7 +174,9 @@ def show_running(home: Home, *, as_json: bool) -> None:
 
 
 def show_differences(found: dict[str, Any]) -> None:
-    show_table(("setting", "value", "set by"), [tuple(one.values()) for one in found["settings"]])
+    show_table(
+        ("setting", "value", "set by"), [(one["name"], one["value"], one["origin"]) for one in found["settings"]]
+    )
     if found["differences"]:
         names = to_one_line(", ".join(found["differences"]))
         print_note(f"set to something else since, and not in force: {names}; hermes-gateway reload")

@@ -8,11 +8,11 @@ from msgspec import Struct, inspect
 
 from gateway.config.fields import Secret, is_reloadable
 from gateway.config.loading import Configuration
-from gateway.config.schema import SettingsSchema
+from gateway.config.schema import SettingsSchema, unwrap_type
 from gateway.config.secrets import replace_secret_arguments, replace_secrets
-from gateway.config.settings import HookOverrides, HooksSettings
+from gateway.config.settings import HookOverrides, HooksSettings, PlatformIds
 from gateway.yaml_source.binder import describe_shape
-from gateway.yaml_source.json_schema import build_json_schema, unit_of
+from gateway.yaml_source.json_schema import build_json_schema, text_of, unit_of
 from gateway.yaml_source.units import format_duration, format_size
 
 
@@ -42,6 +42,23 @@ def values_of(settings: Struct) -> dict[str, Any]:
 def list_values(configuration: Configuration, data: Any, within: str = "") -> list[SettingValue]:
     """List the settings below `within`, whose values are `data`, with their origins."""
     return [SettingValue(name, value, _find_origin(configuration, name)) for name, value in _flatten(data, within)]
+
+
+def describe_setting(schema: SettingsSchema, name: str) -> str:
+    """Return what the reference says about a setting; an entry without a sentence has that of its list."""
+    kind: inspect.Type = describe_shape(schema.settings)
+    said = ""
+    for part in name.split("."):
+        match unwrap_type(kind):
+            case inspect.StructType(cls=cls, fields=fields):
+                kind = next((field.type for field in fields if field.encode_name == part), inspect.AnyType())
+                text = text_of(kind)
+                said = f"{said}: {text}" if issubclass(cls, PlatformIds) else text or said
+            case inspect.DictType(value_type=value):
+                kind = value
+            case _:
+                break
+    return said
 
 
 def list_differences(before: Any, after: Any, within: str = "", at_restart: bool = False) -> Iterator[str]:

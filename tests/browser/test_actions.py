@@ -383,8 +383,12 @@ def test_a_setting_is_proposed_and_waits_for_an_owner_elsewhere(
 ) -> None:
     before = gateway.home.config.read_text()
     with open_screen() as screen:
-        screen.enter("settings", "In effect")
-        screen.room.get_by_label("with the defaults").check()
+        screen.enter("settings", "For demo: a file of turns")
+        expect(screen.room).not_to_contain_text("The least that is said")
+        screen.room.get_by_role("link", name="With the defaults").click()
+        screen.room.get_by_role("searchbox").fill("the least")
+        screen.page.keyboard.press("Enter")
+        shows(screen.room, "The least that is said")
         button(screen, "Change logs.level").click()
         dialog = screen.page.get_by_role("dialog")
         dialog.get_by_role("textbox").fill("debug")

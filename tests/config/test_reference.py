@@ -9,7 +9,7 @@ from msgspec import Struct
 from gateway.config.home import Home
 from gateway.config.loading import load_configuration
 from gateway.config.permissions import prepare_home
-from gateway.config.reference import build_settings_schema, values_of
+from gateway.config.reference import build_settings_schema, describe_setting, values_of
 from gateway.config.settings import Settings
 from tests.config.sources import SCHEMA
 from tests.setting_rows import list_settings
@@ -43,6 +43,12 @@ def test_every_setting_is_explained_and_has_a_kind() -> None:
     assert [row.name for row in listed if not (row.kind and row.does)] == []
     names = [row.name for row in listed]
     assert len(names) == len(set(names))
+
+
+def test_a_setting_in_force_is_described_as_in_the_reference() -> None:
+    rows = [row for row in list_settings(SCHEMA) if "[]" not in row.name]
+    assert [row.name for row in rows if describe_setting(SCHEMA, row.name) != row.does] == []
+    assert describe_setting(SCHEMA, "mcp_servers.far.env.KEY") == describe_setting(SCHEMA, "mcp_servers.far.env")
 
 
 def test_every_variable_stands_at_its_setting() -> None:

@@ -7,7 +7,7 @@ from gateway.chats.rules import KEPT_ORIGIN
 from gateway.config.home import get_process_environment
 from gateway.config.loading import Configuration, read_configuration
 from gateway.config.merge import COMMAND_LINE
-from gateway.config.reference import list_differences, list_values, values_of
+from gateway.config.reference import SettingValue, describe_setting, list_differences, list_values, values_of
 from gateway.daemon.groups.people import People
 from gateway.daemon.groups.process import Base
 from gateway.daemon.hooks import list_sources
@@ -53,15 +53,11 @@ def _line_to_json(raw: str) -> dict[str, Any]:
 async def config_show(base: Base, people: People) -> Any:
     configuration = base.current.configuration
     findings, differences = await run_in_thread(_compare_with_disk, base, configuration)
+    shown = list_values(configuration, values_of(configuration.settings))
+    shown += [SettingValue(f"chats.{chat}.{name}", it, KEPT_ORIGIN) for chat, name, it in people.chats.list_kept()]
     return {
         "file": str(base.home.config),
-        "settings": [
-            *(one._asdict() for one in list_values(configuration, values_of(configuration.settings))),
-            *(
-                {"name": f"chats.{chat}.{name}", "value": value, "origin": KEPT_ORIGIN}
-                for chat, name, value in people.chats.list_kept()
-            ),
-        ],
+        "settings": [{**one._asdict(), "about": describe_setting(configuration.schema, one.name)} for one in shown],
         "differences": differences,
         "findings": [finding.as_fields() for finding in findings],
     }
