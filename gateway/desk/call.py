@@ -2,11 +2,13 @@
 
 import hashlib
 import json
+import re
 import socket
 from typing import Any
 
 import msgspec
 
+from gateway.config.settings import MAIN
 from gateway.desk.programs import Program
 from gateway.events import Question
 from gateway.events.asked_calls import make_asked_call
@@ -15,6 +17,10 @@ from gateway.messages.message import LiteralText
 from gateway.questions.proposals import DESK
 from gateway.questions.text import show_call
 from gateway.worker.json_decoder import JsonDecoder
+
+LONGEST_ID = 100
+# Each event of a turn has these fields, and no call of a desk has something for them.
+NO_CHAT = dict.fromkeys(("account", "chat_name", "thread_id", "message_id"), "")
 
 
 class ProgramEvent(msgspec.Struct, frozen=True):
@@ -55,19 +61,33 @@ class DeskCall(msgspec.Struct, frozen=True):
         return hashlib.sha256(f"{self.digest} {self.asker}".encode()).hexdigest()[:12]
 
     @property
+    def author(self) -> str:
+        """The author of its words, as in `gateway.messages.authors`."""
+        return f"{DESK}:{self.person}"
+
+    @property
+    def session_key(self) -> str:
+        """The key of its session's history; the program's own id of the session may have any form."""
+        session = re.sub(r"[^\w-]", "_", self.given.session_id)[:LONGEST_ID]
+        return f"agent:{MAIN}:{DESK}:dm:{self.program.name}:{self.person}:{session}"
+
+    @property
     def facts(self) -> dict[str, Any]:
         """The fields of all events about it."""
         given = self.given
         own = {"program": self.program.name, "tool": given.tool_name, "args": given.tool_input, "folder": given.cwd}
         return {
+            **NO_CHAT,
             "platform": DESK,
             "user_id": self.person,
-            "person": f"{DESK}:{self.person}",
+            "user_name": self.person,
+            "person": self.author,
             "role": "owner",
             "scope": "owner",
             "chat_id": given.cwd,
             "chat_type": "dm",
             "session_id": given.session_id,
+            "session_key": self.session_key,
             "agent": self.program.name,
             "turn_id": self.id,
             "call_id": self.id,

@@ -149,7 +149,9 @@ class Desk(msgspec.Struct, frozen=True):
     def _emit_after(self, call: DeskCall) -> None:
         view, given = self.registry.scope(call.facts), call.given
         for ours in call.resolve():
-            view.emit("tool:after", **ours, result=given.tool_response, parts=[], error=None, denied=None)
+            view.emit(
+                "tool:after", **ours, result=given.tool_response, parts=[], error=None, denied=None, duration=None
+            )
 
 
 def list_home_names(home: Path) -> tuple[str, ...]:

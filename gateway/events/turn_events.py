@@ -6,6 +6,7 @@ from gateway.events.fields import (
     CHAT,
     CHAT_TYPE,
     DENY,
+    DESK,
     END,
     HOP,
     MESSAGES,
@@ -153,6 +154,7 @@ TURN_EVENTS = (
         SKIP_RESULT,
         EventField("call_id", "string", "the call, by the model's own id"),
         HOP,
+        DESK,
         outcomes=END | DENY,
     ),
     _in_turn(
@@ -167,6 +169,7 @@ TURN_EVENTS = (
         EventField("denied", "string?", "why it was not allowed, or null"),
         EventField("call_id", "string", "the call, by the model's own id"),
         HOP,
+        DESK,
         outcomes=END | DENY | RETRY,
     ),
     _in_turn(

@@ -1,9 +1,10 @@
 """The author of a text, beside its role: the role says what a turn may do, the author whose words these are.
 
 A person is known by their role, `owner` to `guest`; only a person's words are commands. All other authors have a name:
-`hook:NAME`, `webhook:NAME`, `api:KEY` (a program), `job` (a job), `mcp:SERVER` and `agent:NAME`. Their words are a
-text for the agent, whatever the role of the turn: such a text runs no command, approves and answers nothing, and pairs
-no person. Two exceptions: a program types commands for itself, and a hook with `uses: [send]` may send to any chat.
+`hook:NAME`, `webhook:NAME`, `api:KEY` (a program), `job` (a job), `mcp:SERVER`, `agent:NAME` and `desk:NAME` (an agent
+on the desk of this person, or with this key). Their words are a text for the agent, whatever the role of the turn: such
+a text runs no command, approves and answers nothing, and pairs no person. Two exceptions: a program types commands for
+itself, and a hook with `uses: [send]` may send to any chat.
 """
 
 from collections.abc import Collection
@@ -11,6 +12,7 @@ from collections.abc import Collection
 HOOK = "hook:"  # starts the ids of senders that speak for a hook
 WEBHOOK = "webhook:"
 PROGRAM = "api:"
+DESK = "desk:"
 JOB = "job"
 
 
@@ -22,8 +24,8 @@ def find_hook(author: str) -> str:
 def find_author(sender: str) -> str:
     """Return the author of a sender's texts (`telegram:1002`); "" for a person."""
     platform, _, user = sender.partition(":")
-    if f"{platform}:" == PROGRAM:
-        return f"{PROGRAM}{user.partition(':')[0]}"
+    if f"{platform}:" in (PROGRAM, DESK):
+        return f"{platform}:{user.partition(':')[0]}"
     return user if user.startswith((HOOK, WEBHOOK)) else ""
 
 

@@ -65,7 +65,7 @@ REQUESTS: Mapping[str, str] = {
     **{f"{STORE_VERBS}{one}": "store" for one in ("get", "set", "delete", "keys")},
 }
 PERSONS: Mapping[str, str] = dict(zip(ROLES, ("1", "2", "3", "4", "5"), strict=True))
-OTHERS = ("hook:placed", "hook:restricted", "webhook:feed", "api:key", "job")
+OTHERS = ("hook:placed", "hook:restricted", "webhook:feed", "api:key", "desk:ann", "job")
 CALLS = "agent:main:api:dm:key"
 MOST_TURNS = 20  # that one command is tried with
 
@@ -298,7 +298,7 @@ async def test_a_request_of_a_hook_needs_its_word_and_decides_nothing(tmp_path: 
 async def test_who_began_a_turn_says_whether_it_sends_to_other_chats() -> None:
     limits = {"sender": HookLimits(("send",)), "placed": HookLimits(("submit",))}
     sends = {"hook:sender": True, "hook:placed": False, "hook:gone": False, "webhook:feed": False, "job": False}
-    sends |= {"api:key": False, "owner": True, "guest": True}
+    sends |= {"api:key": False, "desk:ann": False, "owner": True, "guest": True}
     async with chat(find_limits=lambda hook: limits.get(hook, NO_LIMITS_KNOWN)) as room:
         for author, may in sends.items():
             said: list[Reply] = []

@@ -19,6 +19,7 @@ from gateway.desk.decision import list_home_names
 from gateway.desk.programs import PROGRAMS
 from gateway.desk.settings_file import connect, list_connections, write_file
 from gateway.errors import ConfigError
+from gateway.events.catalogue import EVENT_SPECS
 from gateway.testing.networks.wire import ANN, BEN
 from tests.desk.desk_program import ALLOWED, CALL, PROGRAM, Desk, add_hook, make_call, make_event
 from tests.spine import until
@@ -159,7 +160,7 @@ def handle(event_type, context):
 """
 HEARS = """
 def handle(event_type, context):
-    print(event_type, context["tool"], context["result"]["stdout"])
+    print(event_type, context["tool"], context["result"]["stdout"], *sorted(context))
 """
 
 
@@ -188,7 +189,10 @@ async def test_a_hook_hears_what_a_tool_gave(desk: Desk) -> None:
     told = json.dumps(json.loads(make_call(event="PostToolUse", command="echo hello")) | given)
     assert await desk.ask(told) == (0, "", "")
     log = desk.gateway.home.hook_logs
-    await until(lambda: "tool:after shell hello-from-tool" in "".join(one.read_text() for one in log.iterdir()))
+    fields = " ".join(sorted(one.name for one in EVENT_SPECS["tool:after"].all_fields))
+    await until(
+        lambda: f"tool:after shell hello-from-tool {fields}" in "".join(one.read_text() for one in log.iterdir())
+    )
 
 
 async def test_a_question_of_a_hook_without_an_answer_is_asked_at_the_desk_or_denied(desk: Desk) -> None:
