@@ -39,8 +39,15 @@ _GUEST, _INVITATION = "{said[platform]}:{said[user_id]} {said[role]}", "#{said[n
 
 VERBS = (
     Verb("pairing.list", "List requests, people and invitations.", NoParams, "admin", authors="placed", page="shared"),
-    Verb("pairing.approve", "Let in who has a code.", PairingApproveParams, "admin", on=_GUEST, page=("code", "role")),
+    Verb(
+        "pairing.approve",
+        "Authorize the person with this code.",
+        PairingApproveParams,
+        "admin",
+        on=_GUEST,
+        page=("code", "role"),
+    ),
     Verb("pairing.revoke", "Remove a person.", PairingPersonParams, "admin", on=_GUEST),
     Verb("pairing.invite", "Create an invitation.", InvitationParams, "admin", on=_INVITATION),
-    Verb("pairing.uninvite", "Take an invitation back.", InvitationIdParams, "admin", on=_INVITATION),
+    Verb("pairing.uninvite", "Cancel an invitation.", InvitationIdParams, "admin", on=_INVITATION),
 )

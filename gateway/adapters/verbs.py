@@ -55,7 +55,7 @@ VERBS = (
     Verb(
         "platform.probe", "Probe a chat network.", NameParams, "operator", shown=show("name", "seconds"), page=("name",)
     ),
-    Verb("chat.commands", "List what may be typed in a chat.", NoParams, "owner"),
-    Verb("chat.say", "Say something in a session of the terminal.", SayRequest, "owner", raw=True),
-    Verb("chat.show", "Show what a session of the terminal asks.", ShowRequest, "owner", raw=True),
+    Verb("chat.commands", "List the chat commands.", NoParams, "owner"),
+    Verb("chat.say", "Send a message in a session of the terminal.", SayRequest, "owner", raw=True),
+    Verb("chat.show", "Show the open question of a terminal session.", ShowRequest, "owner", raw=True),
 )

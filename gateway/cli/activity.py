@@ -13,16 +13,16 @@ from gateway.control.client import call_gateway
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    listed = verbs.add_parser("list", help="who did what, the newest last")
+    listed = verbs.add_parser("list", help="list who did what; the newest comes last")
     add_json_option(listed)
     listed.add_argument("-n", "--last", type=int, default=0, metavar="N", help="only the last N")
-    listed.add_argument("--before", type=int, default=0, metavar="NUMBER", help="with -n: those before these")
-    export = verbs.add_parser("export", help="the same for other programs: an object a line")
+    listed.add_argument("--before", type=int, default=0, metavar="NUMBER", help="with -n: only entries before this one")
+    export = verbs.add_parser("export", help="the same for other programs: one JSON object a line")
     for one in (listed, export):
-        says = "only from then on: `1h`, `2026-01-31 12:00`"
+        says = "only since then: `1h`, `2026-01-31 12:00`"
         one.add_argument("--since", type=parse_moment, default=0.0, metavar="TIME", help=says)
-        one.add_argument("--who", default="*", metavar="NAME", help="only what they did: ann, `*:1002`")
-        one.add_argument("--what", default="*", metavar="DEED", help="only this: pairing.approve, `hooks.*`")
+        one.add_argument("--who", default="*", metavar="NAME", help="only what this person did: ann, `*:1002`")
+        one.add_argument("--what", default="*", metavar="DEED", help="only this action: pairing.approve, `hooks.*`")
 
 
 def run(args: argparse.Namespace, home: Home) -> None:

@@ -18,19 +18,19 @@ SAY_REMEDY = "\nanswer a question: hermes-gateway approvals say ID WORDS"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
     verbs = parser.add_subparsers(dest="verb", metavar="VERB")
-    listed = verbs.add_parser("list", help="what waits, with all that would run; so without a verb")
-    allowed = verbs.add_parser("yes", help="let it run, this once")
-    says = "approve more than this one call, if the terminal's own person asks and the question offers it"
+    listed = verbs.add_parser("list", help="list what waits, with all that would run (the default)")
+    allowed = verbs.add_parser("yes", help="approve the call, this once")
+    says = "approve for longer, if the terminal's own user asks and the question offers it"
     allowed.add_argument("--for", dest="lasts", choices=("session", "always"), default="once", help=says)
-    refused = verbs.add_parser("no", help="do not let it run")
-    said = verbs.add_parser("say", help="answer a question that is no approval")
+    refused = verbs.add_parser("no", help="deny the call")
+    said = verbs.add_parser("say", help="answer a question that is not an approval")
     for one in (allowed, refused, said):
         one.add_argument("id", help="as `list` shows it")
     said.add_argument("text", nargs="+", metavar="WORD", help="the answer, in words")
     for one in (listed, allowed, refused, said):
-        one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print one object")
+        one.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print a JSON object")
 
 
 def run(args: argparse.Namespace, home: Home) -> None:

@@ -34,18 +34,18 @@ EMPTY = JournalContents(0, 0, None, 0)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    create = verbs.add_parser("create", help="copy the home as it is now, and verify the copy")
+    create = verbs.add_parser("create", help="copy the home, and verify the copy")
     create.add_argument(
         "file",
         nargs="?",
-        help="where to; by default into the home's backups, with the time as its name; NAME.db: the journal alone",
+        help="the file to write (default: backups/TIME in the home); NAME.db copies the journal alone",
     )
-    create.add_argument("--with-env", action="store_true", help="the secrets in .env, too")
-    check = verbs.add_parser("verify", help="read a copy, or the journal itself, from end to end")
-    check.add_argument("file", nargs="?", help="by default the journal")
-    back = verbs.add_parser("restore", help="put a copy in place, where nothing is")
+    create.add_argument("--with-env", action="store_true", help="also copy the secrets in .env")
+    check = verbs.add_parser("verify", help="verify a backup or the journal; every byte is read")
+    check.add_argument("file", nargs="?", help="the backup (default: the journal)")
+    back = verbs.add_parser("restore", help="restore a backup into an empty home")
     back.add_argument("file", help="the copy")
-    back.add_argument("--replace", action="store_true", help="also where something is, which is kept aside")
+    back.add_argument("--replace", action="store_true", help="replace what is there; the old files are kept aside")
     add_json_option(create, check, back)
 
 

@@ -16,9 +16,9 @@ from gateway.errors import ExitCode, NotRunning
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-m", "--message", metavar="TEXT", help="say this one thing, print the reply, and leave")
-    parser.add_argument("-s", "--session", metavar="NAME", default="main", help="the session to talk in (main)")
-    parser.add_argument("--json", action="store_true", help="with -m: print one object instead of the text")
+    parser.add_argument("-m", "--message", metavar="TEXT", help="send this message, print the reply, and exit")
+    parser.add_argument("-s", "--session", metavar="NAME", default="main", help="the session to use (main)")
+    parser.add_argument("--json", action="store_true", help="with -m: print a JSON object instead of the text")
 
 
 def run(args: argparse.Namespace, home: Home) -> int:

@@ -16,17 +16,17 @@ from gateway.errors import ConfigError
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_program(parser)
-    says = "the address of a gateway on another machine, which Claude Code itself then asks over http"
+    says = "the address of a gateway on another host, which Claude Code then asks over HTTP"
     parser.add_argument("--url", default="", metavar="ADDRESS", help=says)
-    says = "the file with the key for it: hermes-gateway keys new NAME --as desk"
+    says = "a file with its API key, from hermes-gateway keys new NAME --as desk"
     parser.add_argument("--key-file", default="", metavar="FILE", help=says)
-    says = "print one file that connects the program on a machine where this is not installed"
+    says = "print a script that connects the program on a host without hermes-gateway"
     parser.add_argument("--script", action="store_true", help=says)
 
 
 def add_program(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that `disconnect` has too."""
-    parser.add_argument("program", choices=tuple(PROGRAMS), help="the program whose settings get or lose the lines")
+    parser.add_argument("program", choices=tuple(PROGRAMS), help="the program whose settings change")
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
 

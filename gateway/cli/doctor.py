@@ -350,11 +350,15 @@ CHECKS: Mapping[str, DoctorCheck] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--hermes", action="store_true", help="what of a home made by Hermes works here, and why not")
-    says = "with --hermes: start what is switched on, each in a process without secrets and network, to be thrown away"
+    parser.add_argument(
+        "--hermes", action="store_true", help="check what of a home of Hermes works here, and why the rest does not"
+    )
+    says = "with --hermes: start each enabled hook and plugin once, without secrets and network"
     parser.add_argument("--load", action="store_true", help=says)
-    parser.add_argument("--desk", action="store_true", help="in which cases a program on this desk runs a tool unasked")
-    parser.add_argument("--offline", action="store_true", help="ask no model for an answer")
+    parser.add_argument(
+        "--desk", action="store_true", help="show when a coding agent on this host runs a tool without asking"
+    )
+    parser.add_argument("--offline", action="store_true", help="do not call a model")
     add_json_option(parser)
 
 

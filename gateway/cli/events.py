@@ -22,16 +22,16 @@ HIDDEN_FIELDS = frozenset(field.name for field in (*COMMON_FIELDS, *TURN_FIELDS)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    listed = verbs.add_parser("list", help="every event that the gateway tells, with what hooks may do there")
+    listed = verbs.add_parser("list", help="list every event, and what hooks may do at it")
     listed.add_argument("--json", action="store_true", help="print one object, with a JSON schema of each event")
     tail = verbs.add_parser("tail", help="show events as they happen, until Ctrl-C")
-    tail.add_argument("names", nargs="*", metavar="NAME", help="only these; `tool:*` is every event about tools")
+    tail.add_argument("names", nargs="*", metavar="NAME", help="only these events; `tool:*` means every event of tools")
     tail.add_argument("-n", "--number", type=int, default=0, metavar="N", help="end after N events")
     tail.add_argument("--json", action="store_true", help="an object a line, with all fields")
-    again = verbs.add_parser("replay", help="tell a hook again of what the journal keeps for durable hooks")
+    again = verbs.add_parser("replay", help="send a hook the past events that the journal keeps for durable hooks")
     again.add_argument("hook", help="the name of the hook's folder")
-    again.add_argument("names", nargs="*", metavar="NAME", help="only these; by default what it subscribes to")
-    again.add_argument("--since", type=parse_moment, metavar="TIME", help="only from then on: `1h`, `2026-01-31 12:00`")
+    again.add_argument("names", nargs="*", metavar="NAME", help="only these events (default: those in its HOOK.yaml)")
+    again.add_argument("--since", type=parse_moment, metavar="TIME", help="only since then: `1h`, `2026-01-31 12:00`")
     add_json_option(again)
 
 

@@ -17,10 +17,10 @@ from gateway.logs.text import to_one_line
 from gateway.yaml_source.units import format_duration, parse_duration
 
 DEEDS = {
-    "pause": ("stop its times until it is resumed", "the job {} is paused"),
-    "resume": ("go on with it; times that passed in the pause do not run", "the job {} goes on"),
-    "run": ("run it now, in addition to its own times", "the job {0} runs now: hermes-gateway jobs history {0}"),
-    "remove": ("remove it", "the job {} is removed"),
+    "pause": ("pause a job until you resume it", "the job {} is paused"),
+    "resume": ("resume a job; runs that fell into the pause are skipped", "the job {} goes on"),
+    "run": ("run a job now, in addition to its schedule", "the job {0} runs now: hermes-gateway jobs history {0}"),
+    "remove": ("remove a job", "the job {} is removed"),
 }
 GIVEN = frozenset(
     {
@@ -33,30 +33,30 @@ EXAMPLE = 'hermes-gateway jobs add NAME --when "every 2h" --text TEXT'
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    listed = verbs.add_parser("list", help="which jobs there are, and when each comes")
-    add = verbs.add_parser("add", help="make one")
-    add.add_argument("name", help="what it is called")
-    when = "20m, 2030-12-31T09:00, every 2h, or a cron line as '0 9 * * 1-5'"
+    listed = verbs.add_parser("list", help="list the jobs, and when each runs next")
+    add = verbs.add_parser("add", help="create a job")
+    add.add_argument("name", help="the name of the job")
+    when = "20m, 2030-12-31T09:00, every 2h, or a cron line such as '0 9 * * 1-5'"
     add.add_argument("--when", required=True, metavar="WHEN", help=when)
     what = add.add_mutually_exclusive_group(required=True)
-    what.add_argument("--text", default="", help="what the agent is to do")
+    what.add_argument("--text", default="", help="the task for the agent")
     what.add_argument("--command", default="", metavar="CMD", help="the shell command to run, without a model")
     add.add_argument("--to", default="", metavar="PLACE", help="the chat that gets the answer, as `send` takes it")
-    add.add_argument("--zone", default="", help="the time zone, as Europe/Berlin; by default gateway.timezone")
-    add.add_argument("--agent", default="", metavar="NAME", help="the agent that does it; by default as the routes say")
-    add.add_argument("--model", default="", metavar="NAME", help="its model; by default the one of the agent")
-    missed = "after a downtime, the last missed time runs, or none (once)"
+    add.add_argument("--zone", default="", help="the time zone, such as Europe/Berlin (default: gateway.timezone)")
+    add.add_argument("--agent", default="", metavar="NAME", help="the agent that does it (default: as `routes` says)")
+    add.add_argument("--model", default="", metavar="NAME", help="the model (default: the agent's)")
+    missed = "after a downtime, run the last missed time, or none (once)"
     add.add_argument("--missed", choices=get_args(Missed), default="once", help=missed)
-    overlap = "if the one before still runs, a time is skipped, or one waits (skip)"
+    overlap = "if the last run still goes on, skip this one, or let it wait (skip)"
     add.add_argument("--overlap", choices=get_args(Overlap), default="skip", help=overlap)
     add.add_argument("--max-time", type=read_duration, default=600.0, metavar="TIME", help="stop it after that (10m)")
-    add.add_argument("--repeatable", action="store_true", help="run a command again that a crash cut off")
-    add.add_argument("--ping", default="", metavar="URL", help="the URL to call after each run that went well")
-    add.add_argument("--replace", action="store_true", help="in the place of the job with this name")
-    imported = verbs.add_parser("import", help="make jobs of those of Hermes, paused, once you agree")
+    add.add_argument("--repeatable", action="store_true", help="run the command again if a crash interrupted it")
+    add.add_argument("--ping", default="", metavar="URL", help="a URL to call after each successful run")
+    add.add_argument("--replace", action="store_true", help="replace the job with this name")
+    imported = verbs.add_parser("import", help="import the jobs of Hermes; they are paused until you resume them")
     imported.add_argument("--yes", action="store_true", help="do not ask")
-    shown = verbs.add_parser("show", help="one of them, with its text")
-    history = verbs.add_parser("history", help="what became of each of its times, the newest first")
+    shown = verbs.add_parser("show", help="show a job with its text")
+    history = verbs.add_parser("history", help="show the past runs, the newest first")
     changing = [verbs.add_parser(name, help=does) for name, (does, _) in DEEDS.items()]
     for one in (shown, history, *changing):
         one.add_argument("name", help="as `list` shows it; MAKER/NAME if several have it")

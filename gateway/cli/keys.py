@@ -12,14 +12,14 @@ from gateway.messages.roles import KeyRole
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    listed = verbs.add_parser("list", help="which keys there are; none is shown")
-    new = verbs.add_parser("new", help="make one, and print it, this once")
-    new.add_argument("name", help="what it is called, for instance after the program: prometheus")
-    says = "what it may do: an operator sees figures too, both speak to an agent; a desk asks before a tool, no more"
+    listed = verbs.add_parser("list", help="list the names of the keys")
+    new = verbs.add_parser("new", help="create a key; it is shown only once")
+    new.add_argument("name", help="a name, such as the program's: prometheus")
+    says = "user: chat with an agent; operator: also read figures; desk: only ask for approvals"
     new.add_argument("--as", dest="role", choices=get_args(KeyRole), required=True, help=says)
-    speaks = "the agent that it may speak to, under /v1; without one it speaks to none"
+    speaks = "the agent that it may use under /v1 (default: none)"
     new.add_argument("--agent", default="", metavar="NAME", help=speaks)
-    revoke = verbs.add_parser("revoke", help="end it: from now on, no program can use it")
+    revoke = verbs.add_parser("revoke", help="revoke a key; no program can use it any more")
     revoke.add_argument("name", help="as `list` shows it")
     add_json_option(listed, new, revoke)
 

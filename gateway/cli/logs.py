@@ -18,16 +18,14 @@ POLL_PAUSE = 0.2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")
-    parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="how many lines to begin with (50)")
-    parser.add_argument("--level", choices=LEVELS, metavar="LEVEL", help="only this level and graver ones")
-    parser.add_argument("--hook", metavar="NAME", help="only what was written at work for this hook")
-    parser.add_argument("--session", metavar="KEY", help="only what was written at work for this session")
-    parser.add_argument("--text", default="", metavar="TEXT", help="only what has this text in it")
-    parser.add_argument(
-        "--since", type=parse_moment, metavar="TIME", help="only from then on: `1h`, `2026-01-31 12:00`"
-    )
-    parser.add_argument("--json", action="store_true", help="print the lines as they are kept, one object each")
+    parser.add_argument("-f", "--follow", action="store_true", help="follow what is written from now on")
+    parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="show the last N lines first (50)")
+    parser.add_argument("--level", choices=LEVELS, metavar="LEVEL", help="only this level and more severe ones")
+    parser.add_argument("--hook", metavar="NAME", help="only lines about this hook")
+    parser.add_argument("--session", metavar="KEY", help="only lines about this session")
+    parser.add_argument("--text", default="", metavar="TEXT", help="only lines that contain this text")
+    parser.add_argument("--since", type=parse_moment, metavar="TIME", help="only since then: `1h`, `2026-01-31 12:00`")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line, as it is stored")
 
 
 def run(args: argparse.Namespace, home: Home) -> None:

@@ -13,9 +13,9 @@ SCREENS = ("DISPLAY", "WAYLAND_DISPLAY")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    says = "end all logins at once; links that were not used are good no more"
+    says = "end all logins and unused links"
     parser.add_argument("--end", action="store_true", help=says)
-    parser.add_argument("--json", action="store_true", help="print one object, and open nothing")
+    parser.add_argument("--json", action="store_true", help="print a JSON object, and open nothing")
 
 
 def run(args: argparse.Namespace, home: Home) -> None:

@@ -32,7 +32,7 @@ class MissingAnswer(GatewayError):
 def add_json_option(*parsers: argparse.ArgumentParser) -> None:
     """Add the option by which programs ask for one object in place of a text for people."""
     for one in parsers:
-        one.add_argument("--json", action="store_true", help="print one object")
+        one.add_argument("--json", action="store_true", help="print a JSON object")
 
 
 def show_json(data: Mapping[str, Any], version: int = 1) -> None:

@@ -25,18 +25,18 @@ from gateway.yaml_source.units import parse_duration
 
 def add_arguments(parser: CommandParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    listed = verbs.add_parser("list", help="pairing requests, paired users and invitations")
-    approve = verbs.add_parser("approve", help="authorize the person with this code: as a user, for direct messages")
-    code = "the person's code; or the number of a request, as `list` shows it: '#3'; or platform:id of a paired user"
+    listed = verbs.add_parser("list", help="list pairing requests, paired users and invitations")
+    approve = verbs.add_parser("approve", help="authorize the person with this code, for direct messages")
+    code = "the code; or a request's number in `list`: '#3'; or platform:id of a paired user"
     approve.add_argument("code", help=code)
-    says = "with this role; a higher one than user counts wherever they write"
+    says = "the role; any role above user holds in every chat"
     approve.add_argument("--as", dest="role", choices=GIVEN_ROLES, default="user", help=says)
-    invite = verbs.add_parser("invite", help="make a link that authorizes the first person who opens it")
-    says = "with this role; a higher one than user counts wherever they write"
+    invite = verbs.add_parser("invite", help="create a link that authorizes the first person who opens it")
+    says = "the role; any role above user holds in every chat"
     invite.add_argument("--as", dest="role", choices=GIVEN_ROLES, default="user", help=says)
-    lasts = "how long it is good, at most 7d (default: 1h)"
+    lasts = "how long the link is valid, at most 7d (default: 1h)"
     invite.add_argument("--for", dest="lifetime", metavar="TIME", default="1h", type=check_duration, help=lasts)
-    uninvite = verbs.add_parser("uninvite", help="take an invitation back")
+    uninvite = verbs.add_parser("uninvite", help="cancel an invitation")
     uninvite.add_argument("number", type=parse_invitation, help="its number, as `list` shows it: '#3'")
     revoke = verbs.add_parser("revoke", help="remove a paired user")
     revoke.add_argument("platform", help=join_choices(list_places(parser.home)))

@@ -21,9 +21,9 @@ from gateway.logs.text import to_one_line
 
 RESTING = ("paused", "standby")  # it is down, which is no fault
 STEERING_VERBS = {
-    "pause": "read and send nothing there until it is resumed, or the gateway starts again",
-    "resume": "go on after a pause, with what came meanwhile",
-    "restart": "connect again, without touching the others",
+    "pause": "neither read nor send there until you resume it or restart the gateway",
+    "resume": "resume after a pause, with the messages that arrived meanwhile",
+    "restart": "reconnect this network alone",
 }
 
 
@@ -31,9 +31,9 @@ def add_arguments(parser: CommandParser) -> None:
     from gateway.adapters.shared.adapter_finder import list_places  # noqa: PLC0415 - `status` needs nothing of it
 
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    listed = verbs.add_parser("list", help="each with its last event, send and probe")
+    listed = verbs.add_parser("list", help="list the networks with their last event, delivery and probe")
     add_json_option(listed)
-    for verb, does in {**STEERING_VERBS, "probe": "ask it something now, and say whether it answers"}.items():
+    for verb, does in {**STEERING_VERBS, "probe": "test now if the network answers"}.items():
         one = verbs.add_parser(verb, help=does)
         one.add_argument("name", help=join_choices(list_places(parser.home)))
         add_json_option(one)

@@ -24,7 +24,7 @@ from gateway.upgrade.plan import steer_upgrade
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--yes", action="store_true", help="do not ask")
     parser.add_argument(
-        "--purge", action="store_true", help="what is the gateway's in the home goes too; its path has to be typed"
+        "--purge", action="store_true", help="also remove the gateway's data; you type the path of the home to confirm"
     )
 
 

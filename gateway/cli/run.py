@@ -36,7 +36,9 @@ log = logging.getLogger("gateway.config")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="the least that is said")
+    parser.add_argument(
+        "--log-level", choices=("debug", "info", "warning", "error"), help="the lowest level that is logged"
+    )
     parser.add_argument("--roles", help=f"what it does, of {','.join(NODE_ROLES)}; by default all; see docs/cluster.md")
 
 

@@ -15,20 +15,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--to",
         required=True,
         metavar="PLATFORM[:CHAT[:THREAD]]",
-        help="where to; CHAT is an id or a name as #general; without a chat, the home channel",
+        help="the chat, by its id or a name such as #general (default: the home channel)",
     )
     parser.add_argument(
-        "--file", action="append", default=[], metavar="PATH", help="a file beside the text; repeatable"
+        "--file", action="append", default=[], metavar="PATH", help="a file to send with the text; may be repeated"
     )
     parser.add_argument(
         "--wait",
         type=float,
         default=30.0,
         metavar="SECONDS",
-        help="for its arrival (30); a pending message goes out anyhow",
+        help="wait so long for the delivery (30); later, it is still sent",
     )
     add_json_option(parser)
-    parser.add_argument("text", nargs="*", help="the text; without one, or for `-`, it is read from the standard input")
+    parser.add_argument("text", nargs="*", help="the text (default, or with `-`: standard input)")
 
 
 def run(args: argparse.Namespace, home: Home) -> int:

@@ -32,26 +32,30 @@ ORDERS = ("latest", "began", "turns", "name")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    listed = verbs.add_parser("list", help="the sessions, those last used first")
-    listed.add_argument("--platform", default="", help="only of this platform")
-    listed.add_argument("--person", default="", metavar="ID", help="only of this person: NETWORK:ID")
-    listed.add_argument("--search", default="", metavar="TEXT", help="only with this in the title, a name or the key")
+    listed = verbs.add_parser("list", help="list the sessions; those last used come first")
+    listed.add_argument("--platform", default="", help="only sessions of this platform")
+    listed.add_argument("--person", default="", metavar="ID", help="only sessions of this person: NETWORK:ID")
+    listed.add_argument(
+        "--search", default="", metavar="TEXT", help="only sessions with this text in the title, a name or the key"
+    )
     listed.add_argument("--sort", choices=ORDERS, default="latest", help="in which order (latest)")
     listed.add_argument("-n", "--limit", type=int, default=50, metavar="N", help="at most N (50)")
-    show = verbs.add_parser("show", help="what was said in one")
+    show = verbs.add_parser("show", help="show the messages of a session")
     show.add_argument("-n", "--limit", type=int, default=-1, metavar="N", help="only the last N entries (all)")
     show.add_argument("--before", type=int, default=-1, metavar="NUMBER", help="only entries before this one")
     show.add_argument("--longest", type=int, default=-1, metavar="N", help="at most N characters of each text (all)")
-    search = verbs.add_parser("search", help="where all these words were said")
-    search.add_argument("query", nargs="+", metavar="WORD", help="words, or the beginnings of words with a *")
+    search = verbs.add_parser("search", help="find the messages that contain all these words")
+    search.add_argument("query", nargs="+", metavar="WORD", help="a word, or the beginning of a word with a *")
     search.add_argument("-n", "--limit", type=int, default=20, metavar="N", help="at most N (20)")
     for one in (listed, search):
-        one.add_argument("--after", default="", metavar="PAGE", help="the page that the one before it named")
-    export = verbs.add_parser("export", help="one as a file of Markdown or JSON")
-    export.add_argument("--format", choices=("markdown", "json"), default="markdown", help="of the file (markdown)")
-    export.add_argument("-o", "--output", metavar="FILE", help="where to; by default the standard output")
-    stop = verbs.add_parser("stop", help="stop what runs in one, or withdraw its question")
-    delete = verbs.add_parser("delete", help="forget one, or all under a session key")
+        one.add_argument("--after", default="", metavar="PAGE", help="the next page, as the page before it named it")
+    export = verbs.add_parser("export", help="export a session as Markdown or JSON")
+    export.add_argument(
+        "--format", choices=("markdown", "json"), default="markdown", help="the format of the file (markdown)"
+    )
+    export.add_argument("-o", "--output", metavar="FILE", help="the file to write (default: standard output)")
+    stop = verbs.add_parser("stop", help="interrupt a session's turn, or cancel its question")
+    delete = verbs.add_parser("delete", help="delete a session, or all with the same key")
     delete.add_argument("--yes", action="store_true", help="do not ask")
     for one in (show, export, stop, delete):
         one.add_argument("session", help="its id, the beginning of its id, or a session key")

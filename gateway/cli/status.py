@@ -30,7 +30,7 @@ from gateway.yaml_source.units import format_count
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--parts", action="store_true", help="its parts, their networks and webhooks, one by one")
+    parser.add_argument("--parts", action="store_true", help="list all parts, networks and webhooks")
     add_json_option(parser)
 
 

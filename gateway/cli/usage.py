@@ -21,11 +21,11 @@ ESTIMATED = "{calls} cut off, or of an endpoint that did not say their tokens: t
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--by", choices=KEYS, default="person", help="what it is summed by (person)")
-    parser.add_argument("--days", type=read_days, default=30, metavar="N", help="of the last N days, with today (30)")
-    parser.add_argument("--person", default="", metavar="ID", help="of one person alone, by the id that the table has")
-    parser.add_argument("--search", default="", metavar="TEXT", help="only with this in the name")
-    parser.add_argument("--sort", choices=ORDERS, default="", help="in which order (cost; days in their own)")
+    parser.add_argument("--by", choices=KEYS, default="person", help="one row for each of these (person)")
+    parser.add_argument("--days", type=read_days, default=30, metavar="N", help="the last N days, including today (30)")
+    parser.add_argument("--person", default="", metavar="ID", help="only this person, by the id in the table")
+    parser.add_argument("--search", default="", metavar="TEXT", help="only names that contain this text")
+    parser.add_argument("--sort", choices=ORDERS, default="", help="the order of the rows (cost; days by date)")
     parser.add_argument("-n", "--limit", type=int, default=-1, metavar="N", help="at most N rows (all)")
     add_json_option(parser)
 

@@ -86,9 +86,9 @@ class JournalCopy:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    to = "nats: to the servers that `engine` names; sqlite: from them into the home"
+    to = "nats: to the servers in `engine`; sqlite: from them into the home"
     parser.add_argument("--to", choices=("nats", "sqlite"), required=True, help=to)
-    parser.add_argument("--json", action="store_true", help="print one object")
+    parser.add_argument("--json", action="store_true", help="print a JSON object")
 
 
 def run(args: argparse.Namespace, home: Home) -> None:

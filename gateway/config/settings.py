@@ -93,7 +93,7 @@ class ChatSettings(Struct, frozen=True, kw_only=True):
         AnswerRule | None,
         describe("in groups: `mention`, `quiet` (it hears the rest too), `always`, or `never` but commands"),
     ] = None
-    agent: Annotated[str, describe("who answers there, a name under `agents`")] = ""
+    agent: Annotated[str, describe("the agent that answers there, a name under `agents`")] = ""
     model: Annotated[str, describe("a name under `models`")] = ""
     language: Annotated[
         str, describe("its language, as `en` or `de-AT`"), Meta(pattern=rf"^({LANGUAGE_PATTERN})?$")
@@ -320,8 +320,8 @@ class AccessSettings(Struct, frozen=True, kw_only=True):
         PlatformIds()
     )
     admins: Annotated[PlatformIds, describe("who may use every command, and approve")] = PlatformIds()
-    users: Annotated[PlatformIds, describe("who may speak")] = PlatformIds()
-    group_users: Annotated[PlatformIds, describe("who may speak in groups alone")] = PlatformIds()
+    users: Annotated[PlatformIds, describe("the users who may write to the bot")] = PlatformIds()
+    group_users: Annotated[PlatformIds, describe("the users who may write to the bot in groups alone")] = PlatformIds()
     chats: Annotated[PlatformIds, describe("groups in which everybody may speak")] = PlatformIds()
     everybody: Annotated[tuple[str, ...], describe("networks on which everybody may speak; dangerous")] = ()
     strangers: Annotated[Literal["pair", "ignore"], describe("`pair`: they get a code, which you can approve")] = "pair"
@@ -434,9 +434,9 @@ class WebSettings(Struct, frozen=True, kw_only=True):
 class LogSettings(Struct, frozen=True, kw_only=True):
     """The logs of the gateway."""
 
-    level: Annotated[Literal["debug", "info", "warning", "error"], describe("the least that is said"), RELOADABLE] = (
-        "info"
-    )
+    level: Annotated[
+        Literal["debug", "info", "warning", "error"], describe("the lowest level that is logged"), RELOADABLE
+    ] = "info"
     format: Annotated[Literal["auto", "text", "json"], describe("how lines on the standard error look")] = "auto"
     size: Annotated[Size, describe("when a log file is full", ge=10_000)] = 10_000_000
     keep: Annotated[int, describe("how many full ones are kept", ge=0, le=100)] = 5

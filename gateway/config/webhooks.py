@@ -48,7 +48,7 @@ class WebhookSettings(WebhookKeys, frozen=True, kw_only=True):
             "that conversation itself. By default it stays in a conversation of its own"
         ),
     ] = ""
-    agent: Annotated[str, describe("who answers, a name under `agents`; by default as the routes say")] = ""
+    agent: Annotated[str, describe("the agent that answers, a name under `agents`; by default as `routes` says")] = ""
     role: Annotated[Literal["guest", "user"], describe("whose tools the agent has for it")] = field(
         default="guest", name="as"
     )

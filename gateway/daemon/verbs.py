@@ -28,8 +28,8 @@ _STATUS: Mapping[str, Shown] = {
 }
 
 VERBS = (
-    Verb("status", "Show how the gateway is.", NoParams, "operator", authors="all", shown=_STATUS, page="shared"),
-    Verb("stop", "Stop the gateway; what it has begun ends first.", NoParams, "admin"),
+    Verb("status", "Show the state of the gateway.", NoParams, "operator", authors="all", shown=_STATUS, page="shared"),
+    Verb("stop", "Stop the gateway; running turns end first.", NoParams, "admin"),
     Verb("restart", "Stop the gateway, and start it again.", NoParams, "admin", page=()),
     Verb("reload", "Read the configuration again.", NoParams, "admin", page=()),
 )

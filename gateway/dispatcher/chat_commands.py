@@ -486,39 +486,41 @@ def describe_answer(session: Session, question: str, answer: str) -> ActivityRec
     return ActivityRecord(what="approvals.answer", on=f"{given} {question_token_of(turn_id, question)}")
 
 
-TURNS = CommandOption("turns", "how many; without it the last one", "number")
-TITLE = CommandOption("title", "what the session is to be called")
-MODEL = CommandOption("model", "which one; without it you see what there is", list_names=command_names.list_models)
+TURNS = CommandOption("turns", "how many turns (default: 1)", "number")
+TITLE = CommandOption("title", "the new title")
+MODEL = CommandOption(
+    "model", "the name of the model; without one, you see the list", list_names=command_names.list_models
+)
 VOICES = (
-    CommandOption("spoken", "whether answers are spoken too", "switch"),
-    CommandOption("quote", "whether you are shown what was understood", "switch", before="quote"),
+    CommandOption("spoken", "speak the answers too", "switch"),
+    CommandOption("quote", "show the text of your voice notes", "switch", before="quote"),
 )
-SESSION = CommandOption("session", "which one", list_names=command_names.list_sessions, is_needed=True)
+SESSION = CommandOption("session", "the session", list_names=command_names.list_sessions, is_needed=True)
 DEAD_HOOK = CommandOption(
-    "retry", "the hook whose dead letters are retried", list_names=command_names.list_dead_hooks, before="retry"
+    "retry", "the hook whose dead letters to retry", list_names=command_names.list_dead_hooks, before="retry"
 )
-HOW_LONG = CommandOption("for", "for longer than this once", choices=("session", "always"))
-REVOKED = CommandOption("revoke", "the number of the approval to take back", "number", before="revoke")
+HOW_LONG = CommandOption("for", "approve for longer than this call", choices=("session", "always"))
+REVOKED = CommandOption("revoke", "the number of the approval to revoke", "number", before="revoke")
 STEERING = (
-    CommandOption("do", "what is to be done with one", choices=("pause", "resume", "restart")),
-    CommandOption("platform", "which one", list_names=command_names.list_platforms),
+    CommandOption("do", "the action", choices=("pause", "resume", "restart")),
+    CommandOption("platform", "the chat network", list_names=command_names.list_platforms),
 )
 PAIRING = (
-    CommandOption("do", "what is to be done", choices=("approve", "invite", "revoke", "uninvite")),
-    CommandOption("whom", "the code, the id or the number, where there is one"),
-    CommandOption("as", "the role, instead of user", choices=pairing_commands.GIVEN_ROLES, before="--as"),
-    CommandOption("for", "how long an invitation is good: 30m, 2h or 1d", before="--for"),
+    CommandOption("do", "the action", choices=("approve", "invite", "revoke", "uninvite")),
+    CommandOption("whom", "a code, a user id or the number of an invitation"),
+    CommandOption("as", "the role (default: user)", choices=pairing_commands.GIVEN_ROLES, before="--as"),
+    CommandOption("for", "how long an invitation is valid: 30m, 2h or 1d", before="--for"),
 )
 RULE = (
-    CommandOption("name", "what is to be changed", choices=CHANGEABLE),
-    CommandOption("value", "what it is to be", list_names=command_names.list_rule_values),
+    CommandOption("name", "the rule to change", choices=CHANGEABLE),
+    CommandOption("value", "the new value", list_names=command_names.list_rule_values),
 )
 for_hooks = partial(Command, by_hooks=True)  # hooks may replace a person's words by these commands
 BUILT_IN = (
-    for_hooks("help", "what can be typed here", show_help, aliases=("commands",), rights="everyone", urgent=True),
+    for_hooks("help", "list the commands", show_help, aliases=("commands",), rights="everyone", urgent=True),
     for_hooks("start", "say hello", say_hello, rights="everyone", hidden=True, urgent=True),
-    for_hooks("status", "what the gateway and this session are doing", show_status, urgent=True),
-    for_hooks("whoami", "who you are here, and what you may do", show_person, rights="everyone", urgent=True),
+    for_hooks("status", "show what the gateway and this session are doing", show_status, urgent=True),
+    for_hooks("whoami", "show who you are here, and what you may do", show_person, rights="everyone", urgent=True),
     for_hooks("stop", "stop what is running in this session", stop_turn, urgent=True),
     for_hooks("new", "begin a new session", begin_session, aliases=("reset",)),
     for_hooks("retry", "answer the last message again", retry_turn),
@@ -527,7 +529,7 @@ BUILT_IN = (
     for_hooks("model", "show the session's model, or choose one", set_model, usage="[NAME|default]", options=(MODEL,)),
     for_hooks(
         "voice",
-        "whether you hear answers, and see what was understood",
+        "switch spoken answers, and the text of your voice notes",
         set_voice,
         usage="[on|off] [quote on|quote off]",
         options=VOICES,
@@ -535,10 +537,10 @@ BUILT_IN = (
     for_hooks("sessions", "list the sessions of this chat", list_sessions),
     for_hooks("resume", "go back to an earlier session", resume_session, usage="ID", options=(SESSION,)),
     for_hooks("branch", "go on in a copy of this session", branch_session, aliases=("fork",), options=(TITLE,)),
-    for_hooks("usage", "the tokens that you have used, and what they cost", show_usage, urgent=True),
-    for_hooks("queue", "messages that wait in this session", show_queue, urgent=True),
+    for_hooks("usage", "show your tokens, and what they cost", show_usage, urgent=True),
+    for_hooks("queue", "list the messages that wait in this session", show_queue, urgent=True),
     JOBS,
-    for_hooks("hooks", "the hooks there are, and how they fare", show_hooks, urgent=True),
+    for_hooks("hooks", "list the hooks and their state", show_hooks, urgent=True),
     Command(
         "letters",
         "list the dead letters of hooks, or retry them",
@@ -550,7 +552,7 @@ BUILT_IN = (
     ),
     Command(
         "approve",
-        "say yes to the question that is open",
+        "approve the tool call, or say yes to the question",
         approve_question,
         usage="[session|always]",
         options=(HOW_LONG,),
@@ -559,15 +561,15 @@ BUILT_IN = (
     ),
     Command(
         "approvals",
-        "what tools may do without asking, and what waits for your yes",
+        "list standing approvals, and what waits for approval",
         run_approvals,
         usage="[revoke NUMBER]",
         options=(REVOKED,),
     ),
-    Command("deny", "say no to the question that is open", deny_question, urgent=True, answers=True),
+    Command("deny", "deny the tool call, or say no to the question", deny_question, urgent=True, answers=True),
     Command(
         "platform",
-        "the platforms, and how they fare",
+        "list the chat networks and their state",
         steer_platforms,
         usage="[pause|resume|restart NAME]",
         options=STEERING,
@@ -576,7 +578,7 @@ BUILT_IN = (
     ),
     Command(
         "pairing",
-        "the people who want to use this bot",
+        "list pairing requests, authorize people, invite them",
         run_pairing,
         usage="[approve CODE|invite|revoke ID]",
         options=PAIRING,
@@ -585,13 +587,13 @@ BUILT_IN = (
     ),
     Command(
         "settings",
-        "what holds in this chat: whether it is answered, by whom, in which language",
+        "show or change the rules of this chat: who gets an answer, and when",
         run_settings,
         usage="[NAME VALUE|default]",
         options=RULE,
         rights="admin",
         urgent=True,
     ),
-    Command("open", "a link to the page, for you alone", open_page, urgent=True),
-    Command("restart", "start the gateway again", restart_gateway, rights="admin", urgent=True),
+    Command("open", "get a link to the web page, for you alone", open_page, urgent=True),
+    Command("restart", "restart the gateway", restart_gateway, rights="admin", urgent=True),
 )

@@ -13,13 +13,13 @@ LONGEST_VALUE = 64  # bytes of a button's value
 USAGE = "Write `/settings NAME VALUE`, or `/settings NAME default` to take it back; NAME is one of: {names}."
 NOT_A_CHAT = "This is no chat of a network: its settings are in config.yaml alone."
 MEANINGS = {
-    "answer": "what is answered in a group",
-    "agent": "who answers",
-    "model": "which model",
-    "language": "in which language",
-    "progress": "a line on what the agent does",
+    "answer": "which messages of a group get an answer",
+    "agent": "the agent that answers",
+    "model": "the model of its answers",
+    "language": "the language of the answers",
+    "progress": "show what the agent does at the moment",
     "reactions": "the bot's reactions under what people write",
-    "typing": "that the bot is shown as typing",
+    "typing": "show that the bot is typing",
 }
 
 

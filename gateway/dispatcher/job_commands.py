@@ -53,11 +53,11 @@ def _name(job: Job, person: str) -> str:
 
 JOBS = Command(
     "jobs",
-    "your jobs, and when each comes",
+    "list your jobs, and when each runs next",
     run_jobs,
     usage="[pause NAME|resume NAME]",
     options=(
-        CommandOption("do", "what is to be done with one", choices=("pause", "resume")),
+        CommandOption("do", "the action", choices=("pause", "resume")),
         CommandOption("job", "which one"),
     ),
     urgent=True,

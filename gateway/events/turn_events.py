@@ -256,7 +256,7 @@ TURN_EVENTS = (
         "A model client is about to be made. `result` is a client to use instead, or a function that makes one.",
         EventField("llm_id", "string", "the model's id in the configuration"),
         EventField("provider", "string", "who serves it"),
-        make_writable_field("model", "string", "the model's name there"),
+        make_writable_field("model", "string", "the model's name at the provider"),
         make_writable_field("kwargs", "object", "what the client is made with"),
         make_writable_field(
             "result", "any", "a client, or a function of no arguments that makes one when needed", live=True

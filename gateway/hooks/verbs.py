@@ -91,15 +91,22 @@ _LETTERS = {"letters": show("number", "hook", "event", "key", "at", "attempts")}
 
 VERBS = (
     _placed("hooks.list", "List the hooks.", HookListParams, "operator", shown=_LISTED, page="shared"),
-    _placed("hooks.info", "Show all that is known of a hook.", NameParams, "operator", shown=HOOK_SHOWN, page="look"),
-    Verb("hooks.logs", "Read what a hook printed last.", HookLogParams, "admin", page="look"),
+    _placed(
+        "hooks.info",
+        "Show a hook: events, rights, state, last error.",
+        NameParams,
+        "operator",
+        shown=HOOK_SHOWN,
+        page="look",
+    ),
+    Verb("hooks.logs", "Show the last lines that a hook printed.", HookLogParams, "admin", page="look"),
     Verb("hooks.enable", "Switch a hook on.", NameParams, "admin", on="{name}", page=("name",)),
     Verb("hooks.disable", "Switch a hook off.", NameParams, "admin", on="{name}", page=("name",)),
-    _placed("hooks.reload", "Start a hook again, or all.", ListedHooksParams, "admin", on="{name}", page=("name",)),
-    _placed("hooks.reset", "Let a stopped hook run again.", NameParams, "admin", on="{name}", page=("name",)),
+    _placed("hooks.reload", "Restart a hook, or all hooks.", ListedHooksParams, "admin", on="{name}", page=("name",)),
+    _placed("hooks.reset", "Close the circuit breaker of a hook.", NameParams, "admin", on="{name}", page=("name",)),
     Verb("hooks.trust", "Let a hook run as it is now.", NameParams, "admin", on="{name}"),
-    Verb("hooks.forget", "Stop denying for a guard that is gone.", NameParams, "admin", on="{name}"),
-    _placed("hooks.test", "Try a hook; nothing is kept.", TrialParams, "admin", on="{name} {event}"),
+    Verb("hooks.forget", "Stop denying calls for a missing guard.", NameParams, "admin", on="{name}"),
+    _placed("hooks.test", "Test a hook without lasting effects.", TrialParams, "admin", on="{name} {event}"),
     _placed(
         "hooks.fire", "Notify a hook of an event.", FireParams, "admin", on="{name} {event}", page=("name", "event")
     ),
@@ -118,7 +125,7 @@ VERBS = (
     ),
     _placed(
         "events.replay",
-        "Notify a hook again of past events.",
+        "Send a hook its past events again.",
         ReplayParams,
         "admin",
         on="{name} {patterns}",

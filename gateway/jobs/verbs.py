@@ -68,17 +68,15 @@ VERBS = (
     Verb("jobs.show", "Show a job.", JobParams, "operator", shown=_JOB),
     Verb(
         "jobs.history",
-        "List what became of a job's moments.",
+        "List the past runs of a job.",
         JobHistoryParams,
         "operator",
         shown={"moments": _MOMENT},
         page="look",
     ),
-    Verb("jobs.add", "Make a job.", JobAddParams, "admin", on=_NAME, page=("name", "when", "text", "to", "zone")),
+    Verb("jobs.add", "Create a job.", JobAddParams, "admin", on=_NAME, page=("name", "when", "text", "to", "zone")),
     Verb("jobs.pause", "Pause a job.", JobParams, "operator", shown=_JOB, on=_NAME, page=("name",)),
-    Verb(
-        "jobs.resume", "Go on with a job that is paused.", JobParams, "operator", shown=_JOB, on=_NAME, page=("name",)
-    ),
-    Verb("jobs.run", "Run a job now, in addition to its own times.", JobParams, "admin", on=_NAME, page=("name",)),
+    Verb("jobs.resume", "Resume a paused job.", JobParams, "operator", shown=_JOB, on=_NAME, page=("name",)),
+    Verb("jobs.run", "Run a job now, in addition to its schedule.", JobParams, "admin", on=_NAME, page=("name",)),
     Verb("jobs.remove", "Remove a job.", JobParams, "admin", on=_NAME, page=("name",)),
 )

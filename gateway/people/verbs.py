@@ -35,7 +35,7 @@ VERBS = (
     Verb("people.list", "List people.", PeopleListParams, "admin", page="look", raw=True),
     Verb(
         "people.show",
-        "Count what is kept of a person.",
+        "Show how much data of a person there is.",
         PersonParams,
         "admin",
         on="{person}",
@@ -45,12 +45,12 @@ VERBS = (
     ),
     Verb(
         "people.export",
-        "Collect what is kept of a person.",
+        "Export all data of a person.",
         PersonParams,
         "admin",
         on="{person}",
         page=("person",),
         raw=True,
     ),
-    Verb("people.forget", "Remove what is kept of a person.", PersonParams, "admin", on="{said[pseudonym]}", raw=True),
+    Verb("people.forget", "Remove all data of a person.", PersonParams, "admin", on="{said[pseudonym]}", raw=True),
 )

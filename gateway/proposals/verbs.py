@@ -34,6 +34,6 @@ VERBS = (
         on="{said[kind]} {said[name]}",
         page=("kind", "name", "values"),
     ),
-    Verb("proposals.list", "List proposals and their ends.", NoParams, "admin", page="shared"),
+    Verb("proposals.list", "List proposals and their outcomes.", NoParams, "admin", page="shared"),
     Verb("proposals.withdraw", "Withdraw a proposal.", ProposalIdParams, "admin", on="{id}", page=("id",)),
 )

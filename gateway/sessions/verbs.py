@@ -81,9 +81,15 @@ _STATISTICS = {"total": _TOTALS, "platforms": _TOTALS, "days": _TOTALS}
 VERBS = (
     _placed("sessions.list", "List sessions.", SessionListParams, "operator", shown=_PAGE, page="look"),
     _placed(
-        "sessions.show", "Show what was said.", SessionShowParams, "admin", on="{session}", kind="look", page="look"
+        "sessions.show",
+        "Show the messages of a session.",
+        SessionShowParams,
+        "admin",
+        on="{session}",
+        kind="look",
+        page="look",
     ),
-    _placed("sessions.search", "Search what was said.", SessionSearchParams, "admin", on="", kind="look", page="look"),
+    _placed("sessions.search", "Search the messages.", SessionSearchParams, "admin", on="", kind="look", page="look"),
     _placed(
         "sessions.export",
         "Export a session.",
@@ -95,6 +101,6 @@ VERBS = (
     ),
     _placed("sessions.stop", "Interrupt a turn.", SessionParams, "admin", on="{session}", page=("session",)),
     _placed("sessions.delete", "Delete a session.", SessionParams, "admin", on="{session}", page=("session",)),
-    _placed("sessions.rebuild", "Make the search index again.", NoParams, "admin"),
+    _placed("sessions.rebuild", "Rebuild the search index.", NoParams, "admin"),
     _placed("sessions.statistics", "Count turns and tokens by day.", StatisticsParams, "operator", shown=_STATISTICS),
 )

@@ -23,6 +23,6 @@ VERBS = (
     Verb("keys.create", "Create an API key.", KeyCreateParams, "admin", on="{name} {rights}", raw=True),
     Verb("keys.list", "List API keys.", NoParams, "admin", page="look", raw=True),
     Verb("keys.revoke", "Revoke an API key.", NameParams, "admin", on="{name}", raw=True),
-    Verb("web.open", "Make a link to the page.", NoParams, "owner", raw=True),
+    Verb("web.open", "Create a login link to the page.", NoParams, "owner", raw=True),
     Verb("web.end", "End all logins to the page.", NoParams, "owner", on="", raw=True),
 )

@@ -266,7 +266,7 @@ async def test_a_network_is_asked_about_its_token_at_once_and_says_hello(
             person.sees("Telegram does not know the bot's token")
             person.answers("the bot's token", f"{TOKEN}\r")
             person.sees("@gate_bot")
-            person.answers("who may speak", f"{ANN}\r")
+            person.answers("the users who may write", f"{ANN}\r")
             person.answers("the chat for reports", "maybe\r")
             person.answers("it does not look like one", "\x7f" * 5 + f"{ANN}\r")
             person.answers("is this you?", "\r")
@@ -290,7 +290,7 @@ async def test_the_conversation_ends_with_a_message_in_the_chat_network(
             person.sees("the demo model answers")  # nothing was found that needs no key
             person.answers("(Enter: no more):", "telegram\r")
             person.answers("the bot's token", f"{TOKEN}\r")
-            person.answers("who may speak", f"{ANN},{BEN},{STRANGER}\r")
+            person.answers("the users who may write", f"{ANN},{BEN},{STRANGER}\r")
             person.answers("the chat for reports", "\r")
             person.answers("is you?", f"{ANN}\r")
             person.answers("approves too", "1,77")

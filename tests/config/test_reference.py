@@ -75,7 +75,7 @@ def test_the_schema_knows_every_setting_and_nothing_else() -> None:
     schema = build_settings_schema(SCHEMA)
     assert same_shape(schema, SCHEMA.settings)
     assert schema["properties"]["logs"]["properties"]["level"] == {
-        "description": "the least that is said",
+        "description": "the lowest level that is logged",
         "enum": ["debug", "error", "info", "warning"],
         "default": "info",
     }

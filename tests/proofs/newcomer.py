@@ -222,7 +222,7 @@ def type_answers(person: Typist, address: str) -> None:
     person.type("\x7f" * 5 + "999999:" + "x" * 35 + "\r")
     person.sees("Telegram does not know the bot's token")
     person.answers("the bot's token", f"{TOKEN}\r")
-    person.answers("who may speak", f"{ANN}\r")
+    person.answers("the users who may write", f"{ANN}\r")
     person.answers("the chat for reports", "\r")
     person.answers("is this you?", "\r")
     if ShellSandbox(SandboxSettings(), find_support()).is_held:

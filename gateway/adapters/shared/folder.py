@@ -55,7 +55,7 @@ def make_access_questions(
         SetupQuestion(
             f"{name}_ALLOWED_USERS",
             "--allow",
-            "who may speak, as ids",
+            "the users who may write to the bot, as ids",
             f"{ids}, several with commas; without any, the first person who writes can be paired",
             rf"{pattern}(,\s*{pattern})*",
         ),

@@ -25,7 +25,7 @@ PLACES: Mapping[str, str] = {
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("shell", choices=list(FILES), help="whose: bash, zsh or fish")
+    parser.add_argument("shell", choices=list(FILES), help="bash, zsh or fish")
 
 
 def run(args: argparse.Namespace, home: Home) -> None:  # noqa: ARG001 - it prints what is the same everywhere

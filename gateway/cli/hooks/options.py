@@ -30,20 +30,20 @@ def _add_list_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--all",
         action="store_true",
-        help="also without a gateway: how they would be; of `stats`, those that are off too",
+        help="also without a running gateway; for `stats`, also hooks that are off",
     )
-    says = "only N, those first that need attention"
+    says = "only N hooks; those that need attention come first"
     parser.add_argument("--worst", type=int, default=0, metavar="N", help=says)
-    says = "only those with this text in their name, description or events"
+    says = "only hooks with this text in their name, description or events"
     parser.add_argument("--text", default="", help=says)
 
 
 def _add_check_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", nargs="*", metavar="NAME|PATH", help="only these; by default all of this home")
+    parser.add_argument("names", nargs="*", metavar="NAME|PATH", help="only these hooks (default: all of this home)")
 
 
 def _add_reload_options(parser: argparse.ArgumentParser) -> None:
-    says = f"{FOLDER_HELP}; without one, all folders are looked at"
+    says = f"{FOLDER_HELP} (default: all folders)"
     parser.add_argument("name", nargs="?", default="", help=says)
 
 
@@ -55,15 +55,15 @@ def _add_test_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_fire_options(parser: argparse.ArgumentParser) -> None:
     _add_name_option(parser)
-    parser.add_argument("event", help="the event, for instance agent:end")
+    parser.add_argument("event", help="the event, such as agent:end")
     _add_payload_option(parser)
 
 
 def _add_deps_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("name", nargs="?", default="", help=FOLDER_HELP)
-    says = "further packages, where its README says `pip install PACKAGE`; they are remembered"
+    says = "more packages, as its README names them; the gateway remembers them"
     parser.add_argument("packages", nargs="*", metavar="PACKAGE", help=says)
-    says = "what every hook and plugin lacks that is switched on, for each alone"
+    says = "missing packages of every hook and plugin that is switched on"
     parser.add_argument("--all", action="store_true", help=says)
     add_yes_option(parser)
 
@@ -71,7 +71,7 @@ def _add_deps_options(parser: argparse.ArgumentParser) -> None:
 def _add_logs_options(parser: argparse.ArgumentParser) -> None:
     _add_name_option(parser)
     parser.add_argument("-n", "--lines", type=int, default=50, metavar="N", help="the last N lines (50)")
-    parser.add_argument("-f", "--follow", action="store_true", help="go on with what it prints from now on")
+    parser.add_argument("-f", "--follow", action="store_true", help="follow what it prints from now on")
 
 
 def _add_install_options(parser: argparse.ArgumentParser) -> None:
@@ -80,8 +80,8 @@ def _add_install_options(parser: argparse.ArgumentParser) -> None:
 
 
 def add_update_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("names", nargs="*", metavar="NAME", help="only these; by default all that are installed")
-    parser.add_argument("--check", action="store_true", help="only show it; exit 1 if there is anything")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these (default: all that are installed)")
+    parser.add_argument("--check", action="store_true", help="only show the changes; exit 1 if there are any")
     add_yes_option(parser)
 
 
@@ -92,17 +92,19 @@ def _add_sync_options(parser: argparse.ArgumentParser) -> None:
 
 def add_search_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "word", metavar="WORD", nargs="?", default="", help="in its name or description; by default all"
+        "word", metavar="WORD", nargs="?", default="", help="a word of the name or description (default: all)"
     )
 
 
 def add_publish_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("folder", metavar="FOLDER", help="what is offered")
-    parser.add_argument("file", metavar="INDEX", help="the file of the index, as index.json; made where it is missing")
+    parser.add_argument("folder", metavar="FOLDER", help="the folder to publish")
+    parser.add_argument(
+        "file", metavar="INDEX", help="the file of the index, such as index.json; created if it is missing"
+    )
     place = parser.add_mutually_exclusive_group()
-    says = "where others find it; by default its path from the index on"
+    says = "where others find it (default: its path relative to the index)"
     place.add_argument("--source", metavar="SOURCE", default="", help=says)
-    says = "write an archive of it beside the index, for a web host: that gives no folders"
+    says = "also write an archive beside the index, for web hosts that serve no folders"
     place.add_argument("--archive", action="store_true", help=says)
 
 
@@ -112,13 +114,13 @@ def _add_ask_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_index_options(parser: argparse.ArgumentParser) -> None:
     indexes = parser.add_subparsers(dest="index", metavar="VERB", required=True)
-    added = indexes.add_parser("add", help="look for hooks there too")
+    added = indexes.add_parser("add", help="add an index")
     says = "https://HOST/index.json, git+https://HOST/REPOSITORY#index.json, or a file"
     added.add_argument("address", metavar="ADDRESS", help=says)
-    says = "who signs it: a line `ssh-ed25519 AAAA...`, or a file with it"
+    says = "the public key of its signer: `ssh-ed25519 AAAA...`, or a file with that line"
     added.add_argument("--key", metavar="KEY", required=True, help=says)
-    listed = indexes.add_parser("list", help="those that are known")
-    removed = indexes.add_parser("remove", help="look there no more")
+    listed = indexes.add_parser("list", help="list the indexes")
+    removed = indexes.add_parser("remove", help="remove an index")
     removed.add_argument("address", metavar="ADDRESS", help="as `list` shows it")
     add_json_option(added, listed, removed)
 
@@ -133,21 +135,21 @@ def add_yes_option(parser: argparse.ArgumentParser) -> None:
 
 def _add_dev_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="FOLDER", help="its folder")
-    says = "with your rights, as a hook that you place; by default it has the limits of one that others install"
+    says = "run it with your rights; by default, it has the limits of an installed hook"
     parser.add_argument("--trusted", action="store_true", help=says)
 
 
 def _add_new_options(parser: argparse.ArgumentParser) -> None:
-    says = "its name, for one in this home; or the path of a folder in a repository of yours, as ./greet"
+    says = "a name, for a hook in this home; or a path in your repository, such as ./greet"
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("name", nargs="?", help=says)
-    skill = "a skill for an agent that writes hooks, in .claude/skills of this folder; you see it first"
+    skill = "write a skill for coding agents into .claude/skills here; you see it first"
     what.add_argument("--skill", action="store_true", help=skill)
     wanted: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME"}
     parser.add_argument("--event", help="an event to observe; may be repeated", **wanted)
     parser.add_argument("--intercept", help="an event to decide on; may be repeated", **wanted)
-    parser.add_argument("--webhook", action="store_true", help="called by a program on the web: webhook:NAME")
-    parser.add_argument("--schedule", action="store_true", help="called at certain times: schedule:NAME")
+    parser.add_argument("--webhook", action="store_true", help="a hook that programs call over HTTP: webhook:NAME")
+    parser.add_argument("--schedule", action="store_true", help="a hook that runs at set times: schedule:NAME")
     parser.add_argument(
         "--lang", choices=("python", "sh", "node", "typescript"), default="python", help="its language (python)"
     )
@@ -156,13 +158,13 @@ def _add_new_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_dead_letters_options(parser: argparse.ArgumentParser) -> None:
     letters = parser.add_subparsers(dest="letters", metavar="VERB", required=True)
-    listed = letters.add_parser("list", help="all of them, or those of one hook")
+    listed = letters.add_parser("list", help="list all dead letters, or those of one hook")
     listed.add_argument("name", nargs="?", default="", help=FOLDER_HELP)
-    show = letters.add_parser("show", help="one of them, with its event")
+    show = letters.add_parser("show", help="show a dead letter with its event")
     show.add_argument("name", help=FOLDER_HELP)
     show.add_argument("id", type=int, help="its number in the list")
-    retry = letters.add_parser("retry", help="deliver again: one, or all of a hook")
-    prune = letters.add_parser("prune", help="throw away: one, or all of a hook")
+    retry = letters.add_parser("retry", help="retry one dead letter, or all of a hook")
+    prune = letters.add_parser("prune", help="remove one dead letter, or all of a hook")
     for verb in (retry, prune):
         verb.add_argument("name", help=FOLDER_HELP)
         verb.add_argument("id", type=int, nargs="?", help="its number in the list")
@@ -170,7 +172,7 @@ def _add_dead_letters_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_payload_option(parser: argparse.ArgumentParser) -> None:
-    says = "fields of the event, over those of the sample: JSON, a file of it, or - for the standard input"
+    says = "fields that replace those of the sample: JSON, a JSON file, or - for standard input"
     parser.add_argument("--payload", metavar="JSON|FILE", help=says)
 
 

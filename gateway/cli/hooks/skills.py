@@ -50,17 +50,17 @@ from gateway.logs.text import to_one_line
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    listed = verbs.add_parser("list", help="the skills there are")
-    install = verbs.add_parser("install", help="install another person's skill, after you have seen it")
+    listed = verbs.add_parser("list", help="list the skills")
+    install = verbs.add_parser("install", help="install another person's skill; you see it first")
     install.add_argument("source", metavar="SOURCE", help=SOURCE_HELP)
     add_yes_option(install)
-    update = verbs.add_parser("update", help="take what there is now of skills that were installed")
+    update = verbs.add_parser("update", help="update installed skills")
     add_update_options(update)
-    remove = verbs.add_parser("remove", help="remove a skill that was installed")
+    remove = verbs.add_parser("remove", help="remove an installed skill")
     remove.add_argument("name", help="its name")
-    search = verbs.add_parser("search", help="look for skills by a word, in all indexes")
+    search = verbs.add_parser("search", help="search all indexes for skills")
     add_search_options(search)
-    publish = verbs.add_parser("publish", help="write a skill of yours into an index")
+    publish = verbs.add_parser("publish", help="add your skill to an index")
     add_publish_options(publish)
     add_json_option(listed, install, update, remove, search, publish)
 

@@ -40,8 +40,10 @@ CHECKS: tuple[AuditCheck, ...] = tuple(
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    audit = verbs.add_parser("audit", help="say who could do what they should not; exit 1 if anything was found")
-    audit.add_argument("--fix", action="store_true", help="mend rights of files and folders, and nothing else")
+    audit = verbs.add_parser("audit", help="list who can do too much; exit 1 if anything was found")
+    audit.add_argument(
+        "--fix", action="store_true", help="repair permissions of files and folders; change nothing else"
+    )
     add_json_option(audit)
 
 

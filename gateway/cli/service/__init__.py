@@ -24,21 +24,19 @@ SECRET_ENDINGS = ("_TOKEN", "_API_KEY", "_SECRET")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     for name, does in {
-        "install": "have it started now, at each boot, and again when it ends",
-        "uninstall": "end it, and have it started no more; the home stays",
-        "status": "whether it is installed, and how it fares there",
-        "logs": "what it wrote there, also when it could not start",
+        "install": "start the gateway now, at each boot, and after a crash",
+        "uninstall": "stop the service and remove it; your data stays",
+        "status": "show if the service is installed and running",
+        "logs": "show the service's output, even if the gateway could not start",
     }.items():
         verb = verbs.add_parser(name, help=does)
-        verb.add_argument(
-            "--system", action="store_true", help="for the whole machine, as a user of its own; takes root"
-        )
+        verb.add_argument("--system", action="store_true", help="for the whole host, as a user of its own; needs root")
         if name == "status":
             add_json_option(verb)
         if name == "logs":
-            verb.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")
+            verb.add_argument("-f", "--follow", action="store_true", help="follow what is written from now on")
             verb.add_argument(
-                "-n", "--lines", type=int, default=50, metavar="N", help="how many lines to begin with (50)"
+                "-n", "--lines", type=int, default=50, metavar="N", help="show the last N lines first (50)"
             )
 
 

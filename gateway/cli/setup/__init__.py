@@ -24,12 +24,12 @@ def add_arguments(parser: CommandParser) -> None:
     steps = parser.add_subparsers(
         dest="network", metavar="NETWORK", required=not sys.stdin.isatty(), parser_class=make_parser
     )
-    model.add_model_arguments(steps.add_parser(MODEL, help="the language model that answers, tried first"))
-    of_service = steps.add_parser(SERVICE, help="have the machine start the gateway")
+    model.add_model_arguments(steps.add_parser(MODEL, help="connect a language model, and try it"))
+    of_service = steps.add_parser(SERVICE, help="run the gateway as a service of this host")
     of_service.add_argument(
-        "--system", action="store_true", help="for the whole machine, as a user of its own; takes root"
+        "--system", action="store_true", help="for the whole host, as a user of its own; needs root"
     )
-    message.add_message_arguments(steps.add_parser(MESSAGE, help="have the bot write to those who own it"))
+    message.add_message_arguments(steps.add_parser(MESSAGE, help="make the bot write a first message to its owners"))
     for name, place in list_places(parser.home, all_packages=True).items():
         does = f"from {place.origin}; it runs inside the gateway" if place.origin else load_setup(place).summary
         steps.add_parser(name, help=does, description=does, network=name, place=place)

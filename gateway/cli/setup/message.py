@@ -51,7 +51,9 @@ class ServedBot:
 
 
 def add_message_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--to", metavar="NETWORK", default="", help="by its bots alone, or by NETWORK:NAME")
+    parser.add_argument(
+        "--to", metavar="NETWORK", default="", help="only with the bots of NETWORK, or with the bot NETWORK:NAME"
+    )
 
 
 def run(args: argparse.Namespace, home: Home) -> int:

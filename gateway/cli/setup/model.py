@@ -52,11 +52,20 @@ class ModelChoice:
 
 
 def add_model_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--provider", choices=[*ENDPOINTS], help="who offers it; `openai` is any endpoint of its form")
-    parser.add_argument("--name", metavar="NAME", default="", help="the model's name there")
-    parser.add_argument("--base-url", metavar="URL", default="", help="the address, where it is not the usual one")
-    parser.add_argument("--key", metavar="VALUE", default="", help="its key; else the provider's usual variable")
-    parser.add_argument("--no-check", action="store_true", help="write it without asking there")
+    parser.add_argument(
+        "--provider", choices=[*ENDPOINTS], help="the provider; `openai` means any endpoint with OpenAI's API"
+    )
+    parser.add_argument("--name", metavar="NAME", default="", help="the model's name at the provider")
+    parser.add_argument(
+        "--base-url",
+        metavar="URL",
+        default="",
+        help="the address of the endpoint, if it is not the provider's usual one",
+    )
+    parser.add_argument(
+        "--key", metavar="VALUE", default="", help="the API key (default: the provider's usual variable)"
+    )
+    parser.add_argument("--no-check", action="store_true", help="write the settings without a test")
 
 
 def run(args: argparse.Namespace, home: Home) -> None:

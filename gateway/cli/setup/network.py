@@ -63,16 +63,23 @@ class NetworkParser(CommandParser):
         self.description = setup.summary
         for ask in setup.questions:
             self.add_argument(ask.flag, metavar="VALUE", help=f"{ask.what}; ${ask.variable}")
-        self.add_argument("--account", metavar="NAME", default="", help="a further bot there, called so from now on")
-        self.add_argument("--owner", metavar="ID", default="", help="your own id there: who may do everything")
         self.add_argument(
-            "--admins", metavar="IDS", default="", help="who approves beside you, and uses every command, as ids there"
+            "--account", metavar="NAME", default="", help="add a further bot of this network, under this name"
         )
         self.add_argument(
-            "--shell", choices=SHELL_CHOICES, default="", help="when the agent's shell asks; see tools.shell"
+            "--owner", metavar="ID", default="", help="your own user id there; the owner may do everything"
         )
-        self.add_argument("--no-hello", action="store_true", help="say nothing in the home channel")
-        self.add_argument("--no-check", action="store_true", help="write the tokens without trying them")
+        self.add_argument(
+            "--admins", metavar="IDS", default="", help="user ids of people who may also approve and use every command"
+        )
+        self.add_argument(
+            "--shell",
+            choices=SHELL_CHOICES,
+            default="",
+            help="when the agent's shell asks for approval; see tools.shell",
+        )
+        self.add_argument("--no-hello", action="store_true", help="send no greeting to the home channel")
+        self.add_argument("--no-check", action="store_true", help="write the tokens without a test")
         if setup.manifest:
             manifest_help = f"print the app's manifest, for {self._network.title()}, and end"
             self.add_argument("--manifest", action="store_true", help=manifest_help)

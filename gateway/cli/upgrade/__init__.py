@@ -86,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="source",
         default="",
         metavar="WHERE",
-        help="a wheel, a folder or an address (git+https://...); by default where this one came from",
+        help="a wheel, a folder or git+https://... (default: where this version came from)",
     )
     parser.add_argument("--yes", action="store_true", help="do not ask")
 
