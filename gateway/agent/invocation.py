@@ -161,8 +161,7 @@ def _configure(state: TurnState, event: Fields | None) -> None:
         return
     try:
         state.request.limits = msgspec.convert(
-            {name: config.get(f"max_{name}", getattr(state.request.limits, name)) for name in LIMIT_NAMES},
-            TurnLimits,
+            {name: config.get(f"max_{name}", getattr(state.request.limits, name)) for name in LIMIT_NAMES}, TurnLimits
         )
     except ValueError as error:
         log.warning("agent:start left limits that are none (%s); the agent's own hold", error)

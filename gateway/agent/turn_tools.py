@@ -186,9 +186,4 @@ def _choice_schema(known: Sequence[Agent] | Sequence[Skill]) -> dict[str, Any]:
 
 
 def _schema(properties: dict[str, Any], *required: str) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}

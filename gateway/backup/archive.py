@@ -103,12 +103,7 @@ class DigestReader(io.RawIOBase):
 
 
 def write_archive(
-    home: Home,
-    target: Path,
-    *,
-    with_env: bool,
-    servers: JournalServers | None = None,
-    count: CountBytes = ignore_bytes,
+    home: Home, target: Path, *, with_env: bool, servers: JournalServers | None = None, count: CountBytes = ignore_bytes
 ) -> WrittenArchive:
     """Copy a home as it is now, even while a gateway serves it; the copy is read again before it gets its name.
 

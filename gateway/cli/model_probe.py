@@ -34,10 +34,7 @@ QUESTION = (Entry("user", "Say: ok"),)
 ENDPOINT = "the model's endpoint"  # the name in errors
 LATER = ("does not answer now", "try again later, and look at your limits there")
 REFUSALS = {
-    "auth": (
-        "refuses the key",
-        "put the right one into .env; which is used: hermes-gateway config show --origin",
-    ),
+    "auth": ("refuses the key", "put the right one into .env; which is used: hermes-gateway config show --origin"),
     "quota": LATER,
     "rate": LATER,
     "overload": ("is ill", "try again later"),

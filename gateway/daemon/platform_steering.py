@@ -18,10 +18,7 @@ class PlatformSteering:
         self.platforms: Sequence[PlatformPart] = ()
 
     async def run(
-        self,
-        platforms: Sequence[PlatformPart],
-        *,
-        task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED,
+        self, platforms: Sequence[PlatformPart], *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
     ) -> None:
         """Take the networks of this node. `SharedSteering` also answers requests of other nodes until cancelled."""
         self.platforms = platforms

@@ -49,9 +49,7 @@ async def move_received_files(engine: Engine, files: Path) -> None:
     log.info("received files are with their conversations now, below %s: %s", files, count)
     if unclaimed:
         log.info(
-            "without a known sender, and open to owners in %s: %s",
-            files / UNCLAIMED,
-            format_count(unclaimed, "file"),
+            "without a known sender, and open to owners in %s: %s", files / UNCLAIMED, format_count(unclaimed, "file")
         )
 
 

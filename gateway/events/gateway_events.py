@@ -23,14 +23,7 @@ from gateway.events.fields import (
 _HOOK = (EventField("hook", "string", "the hook's folder, or the key it was registered with"), REASON)
 _SESSION = (PLATFORM, USER, SESSION, SESSION_KEY)
 _ENDED = (*_SESSION, REASON, EventField("new_session_id", "string?", "the conversation that took its place"))
-_SEND = (
-    PLATFORM,
-    ACCOUNT,
-    CHAT,
-    THREAD,
-    SESSION,
-    ROLE,
-)
+_SEND = (PLATFORM, ACCOUNT, CHAT, THREAD, SESSION, ROLE)
 _ATTACHMENTS = ("attachments", "object[]", "files beside the text: kind, path, name, media_type, size, is_quoted")
 _PARTS = "stickers, locations, contacts and polls, each with its kind; the text has words for them"
 _HEARD = (

@@ -79,11 +79,7 @@ class HookServer:
     """
 
     def __init__(
-        self,
-        handlers: Mapping[str, Handler] | object,
-        *,
-        secret: str = "",
-        clock: Callable[[], float] = time.time,
+        self, handlers: Mapping[str, Handler] | object, *, secret: str = "", clock: Callable[[], float] = time.time
     ) -> None:
         self._handlers = tuple((name, EventSelector([name]), call) for name, call in _collect_handlers(handlers))
         self._verifier = Verifier(key_of(secret), clock) if secret else None

@@ -65,13 +65,7 @@ class _CheckedRedirects(urllib.request.HTTPRedirectHandler):
     """The rule for redirects: only from https to https, and not to this machine, where others than the host answer."""
 
     def redirect_request(
-        self,
-        request: urllib.request.Request,
-        file: IO[bytes],
-        code: int,
-        said: str,
-        headers: HTTPMessage,
-        address: str,
+        self, request: urllib.request.Request, file: IO[bytes], code: int, said: str, headers: HTTPMessage, address: str
     ) -> urllib.request.Request | None:
         _check_address(address)
         if request.type == "https" and not address.startswith("https:"):

@@ -105,11 +105,7 @@ def fetch_hook(
         packages = locked or lock_packages(wanted)
         install_packages(packages, packages_folder)
     return replace(
-        hook,
-        source=said or str(source),
-        commit=files.commit,
-        packages=packages,
-        packages_folder=packages_folder,
+        hook, source=said or str(source), commit=files.commit, packages=packages, packages_folder=packages_folder
     )
 
 

@@ -33,10 +33,7 @@ class JobJournal:
     """All jobs, by maker and name."""
 
     def __init__(
-        self,
-        engine: Engine,
-        clock: Callable[[], float] = time.time,
-        limits: Callable[[], JobSettings] = JobSettings,
+        self, engine: Engine, clock: Callable[[], float] = time.time, limits: Callable[[], JobSettings] = JobSettings
     ) -> None:
         self._engine = engine
         self.clock = clock

@@ -78,13 +78,7 @@ class JobPorts(NamedTuple):
 class JobRunner:
     """Runs the jobs of a journal while `run` runs."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        jobs: JobJournal,
-        ports: JobPorts,
-        clocks: Clocks,
-    ) -> None:
+    def __init__(self, engine: Engine, jobs: JobJournal, ports: JobPorts, clocks: Clocks) -> None:
         self._engine = engine
         self._jobs = jobs
         self._ports = ports

@@ -55,11 +55,7 @@ class Scheduler:
     """Calls hooks when they are due. `planned` returns the hooks that have a timetable now."""
 
     def __init__(
-        self,
-        engine: Engine,
-        registry: HookRegistry,
-        planned: Callable[[], Iterable[ScheduledHook]],
-        clocks: Clocks,
+        self, engine: Engine, registry: HookRegistry, planned: Callable[[], Iterable[ScheduledHook]], clocks: Clocks
     ) -> None:
         self._engine = engine
         self._registry = registry

@@ -75,10 +75,7 @@ class Timer:
     """Calls `begin` with the keys that are due, and `load` when the clock was set back by far."""
 
     def __init__(
-        self,
-        load: Callable[[], Awaitable[None]],
-        begin: Callable[[Sequence[str]], Awaitable[None]],
-        clocks: Clocks,
+        self, load: Callable[[], Awaitable[None]], begin: Callable[[Sequence[str]], Awaitable[None]], clocks: Clocks
     ) -> None:
         self._load = load
         self._begin = begin

@@ -146,11 +146,7 @@ class Lanes:
         return self._most_waiting > self._context.settings.backlog
 
     async def accept_all(
-        self,
-        arrived: Sequence[tuple[Message, str]],
-        *extra: NewRecord,
-        bot: str = "",
-        told: Sequence[NewRecord] = (),
+        self, arrived: Sequence[tuple[Message, str]], *extra: NewRecord, bot: str = "", told: Sequence[NewRecord] = ()
     ) -> list[int | None]:
         """Append several messages, each with its session key, in one append, like `accept` for one message."""
         puts = [make_inbound_put(message, key, bot, self._context.clock()) for message, key in arrived]
@@ -361,11 +357,7 @@ async def take_lease(context: LaneContext) -> Lease | None:
 def make_inbound_put(message: Message, key: str, bot: str, now: float) -> NewRecord:
     """Make the record of a message, with the network's id; the record does not expire before its answer."""
     inbound = records.InboundMessage(session_key=key, message=message, at=now)
-    return NewRecord(
-        subjects.session_subject_of("in", key),
-        records.encode(inbound),
-        message_id_of(message, bot),
-    )
+    return NewRecord(subjects.session_subject_of("in", key), records.encode(inbound), message_id_of(message, bot))
 
 
 def make_wakeup_put(key: str, msg_id: str | None = None) -> NewRecord:

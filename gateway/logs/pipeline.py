@@ -223,8 +223,4 @@ def _ignore_uncaught(_kind: type[BaseException], _error: BaseException, _trace: 
 def _log_uncaught_in_thread(args: Any) -> None:
     if args.exc_type is not SystemExit:
         name = args.thread.name if args.thread else "a thread"
-        log.error(
-            "%s ended by an uncaught error",
-            name,
-            exc_info=(args.exc_type, args.exc_value, args.exc_traceback),
-        )
+        log.error("%s ended by an uncaught error", name, exc_info=(args.exc_type, args.exc_value, args.exc_traceback))

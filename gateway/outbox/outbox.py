@@ -46,11 +46,7 @@ class Outbox:
     """Delivers replies. `serve_platform` serves one platform until cancelled; meanwhile it is in `platforms`."""
 
     def __init__(
-        self,
-        engine: Engine,
-        settings: OutboxSettings | None = None,
-        *,
-        clock: Callable[[], float] | None = None,
+        self, engine: Engine, settings: OutboxSettings | None = None, *, clock: Callable[[], float] | None = None
     ) -> None:
         self._engine = engine
         self._settings = settings or OutboxSettings()

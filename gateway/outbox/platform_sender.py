@@ -63,8 +63,7 @@ class PlatformSender:
         self._call_scopes: set[anyio.CancelScope] = set()
         self._streams: dict[str, Stream] = {}
         self._workers = KeyedWorkers(
-            lambda record: subjects.place_of_reply_subject(record.subject),
-            lambda place: make_worker(place, self),
+            lambda record: subjects.place_of_reply_subject(record.subject), lambda place: make_worker(place, self)
         )
         self._consumer_name = f"out-{subjects.platform_token_of(transport.platform)}"
 

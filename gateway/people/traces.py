@@ -118,11 +118,7 @@ class PersonTraces(msgspec.Struct, eq=False):
         return await self._has_record(conv, "heard", 0, lambda kept: is_of(kept, person))
 
     async def _has_record(
-        self,
-        conv: str,
-        kind: subjects.SessionSubject,
-        after: int,
-        is_meant: Callable[[records.JournalRecord], bool],
+        self, conv: str, kind: subjects.SessionSubject, after: int, is_meant: Callable[[records.JournalRecord], bool]
     ) -> bool:
         subject = subjects.session_subject_of_token(kind, conv)
         async for _, kept in records.read_all(self.engine, subject, records.JournalRecord, after):

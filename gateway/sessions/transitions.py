@@ -26,12 +26,7 @@ SPOKEN: Literal["spoken"] = "spoken"  # the setting that also reads answers alou
 
 
 def begin_session(
-    session: Session,
-    now: float,
-    reason: str = "first",
-    *,
-    message: Message | None = None,
-    keep: Iterable[str] = (),
+    session: Session, now: float, reason: str = "first", *, message: Message | None = None, keep: Iterable[str] = ()
 ) -> records.SessionOpened:
     """Start a new session under the key, with the old session's settings in `keep` and no others."""
     settings = {name: session.settings[name] for name in keep if name in session.settings}

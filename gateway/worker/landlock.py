@@ -46,11 +46,7 @@ def find_version() -> int:
 
 
 def restrict(
-    read: Iterable[str],
-    write: Iterable[str],
-    devices: Iterable[str],
-    net: bool | tuple[int, ...],
-    version: int,
+    read: Iterable[str], write: Iterable[str], devices: Iterable[str], net: bool | tuple[int, ...], version: int
 ) -> None:
     """Restrict this thread. Raises OSError if the kernel refuses; part of it may apply by then."""
     known = _known_rights(version)

@@ -50,12 +50,7 @@ class TelegramReceiver:
     """
 
     def __init__(
-        self,
-        bot: Bot,
-        context: AdapterContext,
-        presence: Presence,
-        source: UpdateSource,
-        place: str = "",
+        self, bot: Bot, context: AdapterContext, presence: Presence, source: UpdateSource, place: str = ""
     ) -> None:
         self._bot = bot
         self._context = context

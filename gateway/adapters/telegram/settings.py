@@ -49,7 +49,7 @@ SPEC = PlatformSpec(
     unsupported_variables={
         "TELEGRAM_WEBHOOK_URL": (
             "webhooks are not offered by variables; set `web.url` and `platforms: {telegram: {mode: webhook}}`"
-        ),
+        )
     },
     token_shapes=(TokenShape((":", "%3A", "%3a"), r"(?<![0-9])[0-9]{6,12}(?::|%3[Aa])[A-Za-z0-9_-]{30,}"),),
     noisy_loggers=("telegram",),

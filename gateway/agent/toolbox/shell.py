@@ -111,12 +111,7 @@ def make_shell_tool(shell: ShellOptions) -> Tool:
         command = str(args["command"])
         return read_job_question(command) is None and shell.needs_approval(command, facts)
 
-    return tool_from(
-        run,
-        name=SHELL,
-        asks=asks,
-        subject=lambda args: str(args["command"]),
-    )
+    return tool_from(run, name=SHELL, asks=asks, subject=lambda args: str(args["command"]))
 
 
 def _question_of(command: str) -> str:

@@ -11,11 +11,7 @@ from pathlib import Path
 from gateway.cli.output import print_note
 from gateway.config.home import Home
 
-FILES: Mapping[str, str] = {
-    "bash": "hermes-gateway.bash",
-    "zsh": "_hermes-gateway",
-    "fish": "hermes-gateway.fish",
-}
+FILES: Mapping[str, str] = {"bash": "hermes-gateway.bash", "zsh": "_hermes-gateway", "fish": "hermes-gateway.fish"}
 PLACES: Mapping[str, str] = {
     "bash": "~/.local/share/bash-completion/completions/hermes-gateway",
     "zsh": "${fpath[1]}/_hermes-gateway",

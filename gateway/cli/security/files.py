@@ -13,11 +13,7 @@ WRITERS, OTHERS = 0o022, 0o077
 LEADS_OUT = "is a link that leads out of the folder"
 
 
-@make_check(
-    "files.misshapen",
-    "error",
-    "the owner of a link in place of our own file can turn it to another one",
-)
+@make_check("files.misshapen", "error", "the owner of a link in place of our own file can turn it to another one")
 def _find_misshapen(target: AuditTarget) -> Iterator[AuditFault]:
     for path, wanted, follow in list_places(target.home):
         yield from as_faults(check_shape(path, wanted, follow=follow))

@@ -76,11 +76,7 @@ async def _describe(base: Base, run: Run, hooks: Hooks, turns: Turns, name: str)
 def _given_to_json(given: CallEvent) -> dict[str, Any]:
     """Return the event and fields of a call, cut to a size that people can read."""
     fields = remove_live_fields(given.event, given.fields)
-    return {
-        "at": given.at,
-        "event": given.event,
-        "fields": {name: cut_field(value) for name, value in fields.items()},
-    }
+    return {"at": given.at, "event": given.event, "fields": {name: cut_field(value) for name, value in fields.items()}}
 
 
 async def hooks_enable(base: Base, run: Run, hooks: Hooks, turns: Turns, params: NameParams) -> Any:

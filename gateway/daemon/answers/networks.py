@@ -63,12 +63,7 @@ async def pairing_revoke(turns: Turns, params: PairingPersonParams) -> Any:
 
 
 def describe_guest(guest: records.PairingUser) -> dict[str, str]:
-    return {
-        "platform": guest.served_as,
-        "user_id": guest.user_id,
-        "user_name": guest.user_name,
-        "role": guest.role,
-    }
+    return {"platform": guest.served_as, "user_id": guest.user_id, "user_name": guest.user_name, "role": guest.role}
 
 
 async def platform_list(base: Base, networks: Networks) -> Any:

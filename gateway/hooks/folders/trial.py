@@ -111,12 +111,7 @@ async def run_trials(
 
 
 async def _run_trial(
-    wire: Wire,
-    version: HookVersion,
-    event: Event,
-    log: Path,
-    asked: list[dict[str, Any]],
-    redact: Callable[[str], str],
+    wire: Wire, version: HookVersion, event: Event, log: Path, asked: list[dict[str, Any]], redact: Callable[[str], str]
 ) -> HookTrial:
     printed = len(_read_log(log))
     asked.clear()

@@ -101,8 +101,7 @@ class ManifestKeys(ReachKeys, frozen=True, kw_only=True):
     options: Annotated[dict[str, Any], describe("its settings, with their defaults: `context.options`")] = {}
     command: Annotated[Words, describe("a program instead of `handler.py`")] = ()
     protocol: Annotated[
-        Literal["lines", "oneshot"],
-        describe("`lines`: JSON-RPC, and it lasts; `oneshot`: started for each event"),
+        Literal["lines", "oneshot"], describe("`lines`: JSON-RPC, and it lasts; `oneshot`: started for each event")
     ] = "lines"
     url: Annotated[
         str, msgspec.Meta(max_length=2000), describe("a server, or a client of NATS, instead of `handler.py`")

@@ -141,9 +141,7 @@ def build_sandbox(reach: HookReach, folder: Path, data: Path, around: tuple[str,
     own = (str(data), *((str(folder),) if reach.owns_folder else ()))
     net = reach.net if isinstance(reach.net, bool) or not reach.net else (*reach.net, NAMES_PORT)
     return Sandbox(
-        read=(*find_needed_paths(), str(folder), *around, *reach.reads),
-        write=(*own, *reach.writes),
-        net=net or False,
+        read=(*find_needed_paths(), str(folder), *around, *reach.reads), write=(*own, *reach.writes), net=net or False
     )
 
 

@@ -439,11 +439,7 @@ def _restrict_program(spec: ProgramSpec, version: HookVersion, services: HookSer
 
 
 def worker_spec_of(
-    version: HookVersion,
-    manifest: Manifest,
-    services: HookServices,
-    facts: Mapping[str, Any],
-    places: tuple[str, ...],
+    version: HookVersion, manifest: Manifest, services: HookServices, facts: Mapping[str, Any], places: tuple[str, ...]
 ) -> WorkerSpec:
     """Describe the worker that runs the hook's code.
 

@@ -358,12 +358,7 @@ class ForkServerClient:
         self._server.begin()
 
     async def start(
-        self,
-        spec: WorkerSpec,
-        serve: Capability,
-        log: Path,
-        timeout: float = READY_TIMEOUT,
-        stdin: int | None = None,
+        self, spec: WorkerSpec, serve: Capability, log: Path, timeout: float = READY_TIMEOUT, stdin: int | None = None
     ) -> WorkerHandle:
         """Start a worker and wait until its hook is imported.
 

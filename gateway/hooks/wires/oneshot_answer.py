@@ -36,10 +36,7 @@ _CLAUDE_EVENTS: Mapping[str, str] = {
     "session:end": "SessionEnd",
     "session:compress": "PreCompact",
 }
-_CLAUDE_FIELDS: Mapping[str, tuple[str, ...]] = {
-    "tool_response": ("result",),
-    "prompt": ("message_full", "text"),
-}
+_CLAUDE_FIELDS: Mapping[str, tuple[str, ...]] = {"tool_response": ("result",), "prompt": ("message_full", "text")}
 # Claude Code's names for our tools and their arguments.
 CLAUDE_TOOLS = ToolNames(
     (

@@ -88,11 +88,7 @@ class Peer:
     """
 
     def __init__(
-        self,
-        serve: Capability,
-        tasks: TaskGroup,
-        noticed: Callable[[RpcMessage], None],
-        lost: Callable[[str], None],
+        self, serve: Capability, tasks: TaskGroup, noticed: Callable[[RpcMessage], None], lost: Callable[[str], None]
     ) -> None:
         self._serve_request = serve
         self._tasks = tasks
