@@ -30,12 +30,12 @@ class DeskPrograms:
         kept = read_json(path, KeptPrograms, KeptPrograms())
         self._names = {(pid, began): name for pid, began, name in kept.programs if kept.boot == self._boot}
 
-    async def add(self, process: ProcessInfo, name: str) -> None:
-        """Add the process of a program, and remove those that have ended."""
-        key = (process.pid, process.started)
-        if key in self._names:
+    async def add(self, processes: Sequence[ProcessInfo], name: str) -> None:
+        """Add the processes of a program, and remove those that have ended."""
+        fresh = {key: name for one in processes if (key := (one.pid, one.started)) not in self._names}
+        if not fresh:
             return
-        self._names[key] = name  # it counts from now on; the file is for the next gateway
+        self._names |= fresh  # they count from now on; the file is for the next gateway
         async with self._lock:
             for pid, began in list(self._names):
                 if (known := read_process(pid)) is None or known.started != began:

@@ -8,7 +8,7 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -23,7 +23,6 @@ from gateway.desk.decision import Answer, deny, refuse
 from gateway.desk.decision import Desk as Desk
 from gateway.desk.programs import PROGRAMS, Program
 from gateway.desk.questions import DeskQuestions as DeskQuestions
-from gateway.desk.settings_file import MARK
 from gateway.worker import kernel
 from gateway.worker.process_tree import ProcessInfo, find_ancestors, read_process
 
@@ -31,12 +30,11 @@ LONGEST_HEAD = 200
 LONGEST_BODY = 8_000_000
 BEAT_SECONDS = 10.0
 READ_SECONDS = 10.0  # the command has read everything from the program before it connects
-SHELLS = (b"sh", b"bash", b"dash", b"zsh", b"ksh")
-COMMANDS = (MARK.encode(), b"hooks ask")  # of ours, in the words of such a shell
+INTERPRETERS = ("node", "bun", "deno", "python")  # the words behind one say what it runs
 UNREADABLE = "This call cannot be read."
 BELOW = "The gateway has started this itself, and puts no questions for it."
 
-AddProgram: TypeAlias = Callable[[ProcessInfo, str], Awaitable[None]]
+AddPrograms: TypeAlias = Callable[[Sequence[ProcessInfo], str], Awaitable[None]]
 
 log = logging.getLogger(__name__)
 
@@ -118,8 +116,8 @@ class DeskCaller:
         self._data += await self._stream.receive()
 
 
-async def answer_caller(desk: Desk, stream: anyio.abc.SocketStream, add_program: AddProgram) -> None:
-    """Answer one caller; `add_program` receives the process of the program that started it."""
+async def answer_caller(desk: Desk, stream: anyio.abc.SocketStream, add_programs: AddPrograms) -> None:
+    """Answer one caller; `add_programs` receives the processes of the program that started it."""
     caller = DeskCaller(stream)
     try:
         with anyio.fail_after(READ_SECONDS):
@@ -132,8 +130,8 @@ async def answer_caller(desk: Desk, stream: anyio.abc.SocketStream, add_program:
     if process and os.getpid() in find_ancestors(process.pid):
         await caller.refuse(BELOW)
         return
-    if found := find_program(call.program, process):
-        await add_program(found, call.program.title)
+    if process:
+        await add_programs(find_programs(call.program, process), call.program.title)
     answer = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(caller.wait_until_left, tasks.cancel_scope)
@@ -145,18 +143,29 @@ async def answer_caller(desk: Desk, stream: anyio.abc.SocketStream, add_program:
     await (caller.answer(answer) if answer else caller.refuse(UNREADABLE))  # it sent more than its call
 
 
-def find_program(program: Program, asker: ProcessInfo | None) -> ProcessInfo | None:
-    """Return the process that started the command: its parent, or the parent of the shell between them.
+def find_programs(program: Program, asker: ProcessInfo) -> list[ProcessInfo]:
+    """Return the processes above this command that are called as the program is: the program, and scripts of its own.
 
-    None for an orphan: it has a parent that adopted it, from which a person's terminal may descend too.
+    Others are above a person's terminal, too. A process from which this gateway descends counts if no other one does:
+    a program may have started the gateway that it asks.
     """
-    shared = {1, os.getpid(), *find_ancestors(os.getpid())}
-    for pid in find_ancestors(asker.pid) if asker else ():
-        try:
-            words = Path(f"/proc/{pid}/cmdline").read_bytes()
-        except OSError:
-            return None
-        name, _, rest = words.partition(b"\0")
-        if not (name.rpartition(b"/")[2] in SHELLS and any(mark in rest for mark in COMMANDS)):
-            return read_process(pid) if pid not in shared and program.name.encode() in words.lower() else None
-    return None
+    found = [pid for pid in find_ancestors(asker.pid) if program.name in describe_process(pid)]
+    shared = {os.getpid(), *find_ancestors(os.getpid())}
+    own = [pid for pid in found if pid not in shared] or found[:1]
+    return [process for process in map(read_process, own) if process]
+
+
+def describe_process(pid: int) -> str:
+    """Return the file that a process runs, its first word, and the others too if it is an interpreter; "" if unknown.
+
+    The person's home is not part of it: a person may be called as a program is.
+    """
+    place, file = Path("/proc", str(pid)), ""
+    with suppress(OSError):  # hidden if it has rights that we do not have
+        file = str((place / "exe").readlink())
+    try:
+        words = os.fsdecode((place / "cmdline").read_bytes()).split("\0")
+    except OSError:
+        words = []
+    is_interpreter = Path(file).name.startswith(INTERPRETERS)
+    return " ".join([file, *(words if is_interpreter else words[:1])]).replace(f"{Path.home()}/", "").lower()

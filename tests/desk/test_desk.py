@@ -3,10 +3,13 @@
 import asyncio
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
 import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -231,27 +234,77 @@ TRIES: dict[str, dict[str, Any]] = {
 }
 
 
+@asynccontextmanager
+async def start_guarded(desk: Desk, command: str) -> AsyncIterator[Callable[[], Awaitable[list[str]]]]:
+    """Start a program that asks by this command; each call of what this yields has it try to approve itself."""
+    event = make_event(desk.program.events.before, desk.program.name)
+    words = [command, str(desk.gateway.home.socket), json.dumps(TRIES), event]
+    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+    with subprocess.Popen([sys.executable, "-c", GUARDED, *words], text=True, **pipes) as asker:  # noqa: ASYNC220
+        stdin, stdout = asker.stdin, asker.stdout
+        assert stdin
+        assert stdout
+
+        async def try_all() -> list[str]:
+            stdin.write("\n")
+            stdin.flush()
+            return [await to_thread.run_sync(stdout.readline) for _ in TRIES]
+
+        yield try_all
+        stdin.close()
+
+
+def list_passed(rows: list[str]) -> list[str]:
+    return [row for row in rows if "asks this gateway before it runs a tool" not in row]
+
+
+def read_command(desk: Desk) -> str:
+    [group] = json.loads(desk.file.read_text())["hooks"][desk.program.events.before]
+    return str(group["hooks"][0]["command"])
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 async def test_a_connected_program_cannot_approve_itself(desk: Desk, program: str) -> None:
     """Neither at once, nor after a restart of the gateway."""
     await desk.connect(program)
-    event = desk.program.events.before
-    [group] = json.loads(desk.file.read_text())["hooks"][event]
-    words = [group["hooks"][0]["command"], str(desk.gateway.home.socket), json.dumps(TRIES), make_event(event, program)]
-    pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
-    with subprocess.Popen([sys.executable, "-c", GUARDED, *words], text=True, **pipes) as asker:  # noqa: ASYNC220
-        assert asker.stdin
-        assert asker.stdout
-        for is_restarted in (False, True):
-            if is_restarted:
-                await to_thread.run_sync(desk.gateway.kill)
-                await to_thread.run_sync(desk.gateway.start)
-            asker.stdin.write("\n")
-            asker.stdin.flush()
-            rows = [await to_thread.run_sync(asker.stdout.readline) for _ in TRIES]
-            assert [row for row in rows if "asks this gateway before it runs a tool" not in row] == []
-        asker.stdin.close()
+    async with start_guarded(desk, read_command(desk)) as try_all:
+        assert list_passed(await try_all()) == []
+        await to_thread.run_sync(desk.gateway.kill)
+        await to_thread.run_sync(desk.gateway.start)
+        assert list_passed(await try_all()) == []
     assert desk.gateway.call("status")["state"] == "ready"
+
+
+async def test_a_script_between_a_program_and_the_command_hides_no_program(desk: Desk) -> None:
+    """A person wrote it; it is called as the program is, and so is the shell whose command contains ours."""
+    script = desk.home / ".claude" / "ask.sh"
+    script.write_text(f"{read_command(desk)}\nexit $?\n")
+    for command in (f"bash {script}", f"timeout 60 bash -c {shlex.quote(read_command(desk) + '; exit $?')}"):
+        async with start_guarded(desk, command) as try_all:
+            assert list_passed(await try_all()) == []
+    assert desk.gateway.call("status")["state"] == "ready"
+
+
+STARTS_GATEWAY = """
+import subprocess, sys
+asker = subprocess.Popen(["cat"], stdin=subprocess.PIPE)
+subprocess.run([sys.executable, "-c", sys.argv[2], str(asker.pid)], check=True)
+asker.communicate()
+print(__import__("os").getpid())
+"""
+LOOKS = """
+import sys
+from gateway.desk.programs import PROGRAMS
+from gateway.desk.room import find_programs
+from gateway.worker.process_tree import read_process
+print(*(one.pid for one in find_programs(PROGRAMS["claude"], read_process(int(sys.argv[1])))), flush=True)
+"""
+
+
+def test_a_program_that_started_the_gateway_is_known() -> None:
+    words = [sys.executable, "-c", STARTS_GATEWAY, "claude", LOOKS]
+    found, program = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+    assert found == program
 
 
 async def test_what_names_the_gateway_is_asked_whatever_hooks_say(desk: Desk) -> None:
