@@ -97,6 +97,14 @@ def test_the_picture_of_the_floors_is_what_the_imports_are_held_to() -> None:
     assert shown == [layer.replace("(", "").replace(")", "") for layer in layers]
 
 
+def test_no_row_of_a_table_stands_alone() -> None:
+    """A table ends with an empty line, so the rows behind one are shown as text."""
+    lone = re.compile(r"^\n(\|.*)\n(?!\|[-:| ]+\|$)", re.MULTILINE)
+    assert {
+        name(path): found for path in PAGES if (found := lone.findall(FENCE.sub("", path.read_text("utf-8"))))
+    } == {}
+
+
 @pytest.mark.parametrize("path", PAGES, ids=name)
 def test_every_link_into_the_repository_leads_somewhere(path: Path) -> None:
     lost = []
