@@ -38,7 +38,7 @@ def take_jobs(args: argparse.Namespace, home: Home) -> int:
         reasons = {one.params["name"]: one.reason for one in named if one.reason}
         show_json({"made": made, "failed": failed, "left_out": left_out, "reasons": reasons})
     for name, why in failed.items() if not args.json else ():
-        print_note(f"{name} was not made: {to_one_line(why)}")
+        print_note(to_one_line(f"{name} was not made: {why}".replace("\n", "; ")))
     if made and not args.json:
         print_text(f"made: {', '.join(made)}\n{PAUSED}")
     return int(bool(failed))

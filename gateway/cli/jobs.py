@@ -13,7 +13,7 @@ from gateway.cli.sessions import format_moment
 from gateway.config.home import Home
 from gateway.control.client import PATIENCE, call_gateway
 from gateway.jobs.job import Missed, Overlap
-from gateway.logs.text import to_one_line
+from gateway.logs.text import to_json_text, to_one_line
 from gateway.yaml_source.units import format_duration, parse_duration
 
 DEEDS = {
@@ -60,7 +60,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     changing = [verbs.add_parser(name, help=does) for name, (does, _) in DEEDS.items()]
     for one in (shown, history, *changing):
         one.add_argument("name", help="as `list` shows it; MAKER/NAME if several have it")
-    add_json_option(listed, add, imported, shown, history, *changing)
+    history.add_argument("--json", action="store_true", help="print a JSON array")
+    add_json_option(listed, add, imported, shown, *changing)
 
 
 def read_duration(text: str) -> float:
@@ -81,7 +82,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
         case "show":
             show_answer(said, show_job, as_json=args.json)
         case "history" if args.json:
-            print(json.dumps(said["moments"], ensure_ascii=False))
+            print(to_json_text(json.dumps(said["moments"], ensure_ascii=False)))
         case "history":
             show_history(said["moments"])
         case "add":
@@ -119,7 +120,7 @@ def show_job(one: dict[str, Any]) -> None:
 def show_history(found: list[dict[str, Any]]) -> None:
     rows = [
         (
-            format_moment(one.get("due") or one["from"]),
+            format_moment(one["due"]),
             one["state"],
             format_duration(round(one["late_by"])) if one["late_by"] >= 1 else "-",
             str(one.get("count", 1)),
@@ -137,5 +138,5 @@ def format_next(one: dict[str, Any]) -> str:
 def format_last(one: dict[str, Any]) -> str:
     if not (last := one["last"]):
         return "-"
-    ended = format_moment(last.get("due") or last["to"]) if one["state"] == "over" else ""
+    ended = format_moment(last.get("to") or last["due"]) if one["state"] == "over" else ""
     return f"{last['state']} {ended}".strip()

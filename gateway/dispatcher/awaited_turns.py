@@ -58,17 +58,17 @@ class AwaitedTurns(msgspec.Struct, eq=False):
             if self._is_over:
                 scope.cancel()
             try:
-                return await self._read_result(key, seq, await wait_for_turn_end(tail, seq, scope))
+                return await self._read_result(message, key, seq, await wait_for_turn_end(tail, seq, scope))
             finally:
                 self._scopes.discard(scope)
         with anyio.move_on_after(GRACE, shield=True):
             if await self._lanes.interrupt(key) == "nothing" and self._is_over:
                 raise GatewayError("the gateway stops")  # before the turn started
-            ended = await self._read_result(key, seq, await wait_for_turn_end(tail, seq))
+            ended = await self._read_result(message, key, seq, await wait_for_turn_end(tail, seq))
             why = "the gateway stops" if self._is_over else f"it was not done within {seconds:g} s"
             return SubmitResult(ended.reply, "timeout", ended.turn_id, why)
         return SubmitResult("", "timeout", "", f"it was not done within {seconds:g} s, and did not stop")
 
-    async def _read_result(self, key: str, seq: int, ended: records.TurnEnded) -> SubmitResult:
-        answer = await records.read_answer(self._engine, key, ended.turn_id, seq)
+    async def _read_result(self, message: Message, key: str, seq: int, ended: records.TurnEnded) -> SubmitResult:
+        answer = await records.read_answer(self._engine, key, ended.turn_id, seq, message.address)
         return SubmitResult(answer, ended.status, ended.turn_id, ended.error)

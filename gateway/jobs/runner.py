@@ -306,7 +306,7 @@ async def find_turn_end(engine: Engine, ports: JobPorts, job: Job, moment: Momen
     """Wait for the end of the turn that answers this message, and return the moment as it ended."""
     end, is_long = await wait_for_end(engine, ports, job, seq)
     state, reason = read_end(end, TOO_LONG.format(format_duration(job.max_time)) if is_long else "")
-    answer = await records.read_answer(engine, job.session_key, end.turn_id, seq)
+    answer = await records.read_answer(engine, job.session_key, end.turn_id, seq, job.address)
     return replace(moment, state=state, reason=reason, answer=answer)
 
 

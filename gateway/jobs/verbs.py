@@ -37,7 +37,7 @@ class JobAddParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `paused` job waits until it is resumed.
     """
 
-    name: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
+    name: str
     when: str
     text: Annotated[str, msgspec.Meta(max_length=20_000)] = ""
     command: Annotated[str, msgspec.Meta(max_length=20_000)] = ""

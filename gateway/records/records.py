@@ -530,11 +530,11 @@ async def read_last_records(engine: Engine, pattern: str, before: int, most: int
     return found[-most:]
 
 
-async def read_answer(engine: Engine, session_key: str, turn_id: str, after: int) -> str:
-    """Return the texts of a turn's replies, without its questions: an end and its replies are one append."""
+async def read_answer(engine: Engine, session_key: str, turn_id: str, after: int, at: Address) -> str:
+    """Return the texts of a turn's replies there, without its questions: an end and its replies are one append."""
     found = read_all(engine, subjects.reply_pattern_of_session(session_key), OwedReply, after)
     replies = [one.reply async for _, one in found if one.turn_id == turn_id]
-    return "\n\n".join(reply.text for reply in replies if not reply.buttons)
+    return "\n\n".join(reply.text for reply in replies if not reply.buttons and reply.address == at)
 
 
 async def purge_record(engine: Engine, record: Record) -> int:

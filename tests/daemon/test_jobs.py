@@ -91,6 +91,7 @@ def test_jobs_are_listed_shown_replaced_paused_and_removed(gateway: GatewayProce
     assert gateway.cli("jobs", "remove", "tea").returncode == 0
     for command, words in (
         (["show", "tea"], "the job 'tea' was not found"),
+        (["add", "my tea", "--when", "1h", "--text", "x"], "a job's name has letters, digits,"),
         (["add", "x", "--when", "every 5s", "--text", "x"], "from every 1m on"),
         (["add", "x", "--when", "1h", "--text", "x", "--zone", "Mars/Base"], "the time zone 'Mars/Base' was not found"),
         (["add", "x", "--when", "1h", "--text", "x", "--to", "telegram:5"], "not served here"),

@@ -93,7 +93,7 @@ async def test_what_the_owner_granted_is_done_without_a_question(
     assert "can be read here, and not written" in written
     assert shell.startswith(FIRST)
     assert list(log.parent.iterdir()) == [log]
-    assert "silent: " in run
+    assert run.endswith("silent: [SILENT]")  # and not what went to another chat
     kept = gateway.call("hooks.info", {"name": "boot-md"})["kept"]
     assert kept["chats"] == {"discord:#general": f"discord:{CHANNEL} (general)"}
     told = f"BOOT.md may write to discord:#general, and read {log.parent}"

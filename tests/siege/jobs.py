@@ -205,7 +205,7 @@ def judge_job(job: MadeJob, rows: Sequence[dict[str, Any]], shown: int, is_stopp
 
 def list_lost(job: MadeJob, rows: Sequence[dict[str, Any]]) -> Iterator[float]:
     """List the moments that no row has; those of an interval follow from the one before, so its gaps tell."""
-    spans = sorted((row.get("due") or row["from"], row.get("due") or row["to"]) for row in rows)
+    spans = sorted((row["due"], row.get("to") or row["due"]) for row in rows)
     end = time.time() - SLACK
     timetable = parse_timetable(job.when, None)
     if isinstance(timetable, Interval):

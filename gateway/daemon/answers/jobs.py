@@ -1,5 +1,6 @@
 """Answers about jobs. A new job belongs to its caller: the owner at the terminal, or a person on the page."""
 
+import re
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -25,6 +26,7 @@ from gateway.records import activity, subjects
 from gateway.records.activity import CALLER, PAGE_PLACE
 
 AHEAD = 12 * 3600.0  # seconds for which the next moments are listed
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 TERMINAL = Address(PLATFORM, "main")
 
 
@@ -97,7 +99,9 @@ async def jobs_add(base: Base, work: Work, turns: Turns, params: JobAddParams) -
 
 
 def check_params(params: JobAddParams, agents: Agents) -> None:
-    """Raise AgentError if a new job has no work, or names what does not exist."""
+    """Raise AgentError if a new job has no name or no work, or names what does not exist."""
+    if not NAME.fullmatch(params.name):
+        raise AgentError("a job's name has letters, digits, `_`, `.` and `-`, at most 64, as daily-report")
     if bool(params.text.strip()) == bool(params.command.strip()):
         raise AgentError("a job needs a text for the agent, or a command, and not both")
     for what, name, known in (("agent", params.agent, agents.names), ("model", params.model, agents.models)):
@@ -156,7 +160,7 @@ async def _change(turns: Turns, name: str, reason: str) -> Any:
 def _describe_end(moment: Moment) -> dict[str, Any]:
     said = {"due": moment.due, "state": moment.state, "reason": moment.reason, "late_by": moment.late_by}
     if moment.state == "missed":
-        return {"from": said.pop("due"), "to": moment.until, "count": moment.count, **said}
+        return {**said, "from": moment.due, "to": moment.until, "count": moment.count}
     return {**said, "answer": moment.answer}
 
 

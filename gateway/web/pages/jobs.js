@@ -18,7 +18,6 @@ const RUNS = 30
 const DENSE = 12
 const MARKS = { ran: 'ok', failed: 'bad', missed: 'miss', skipped: 'off', running: 'run' }
 export const keyOf = one => `${one.maker}/${one.name}`
-const dueOf = row => row.due ?? row.from
 
 // `every 2 hours`, `weekdays at 9:00`; a timetable of another form stands as it was written.
 const DAYS = { '* *': 'daily', '* 1-5': 'weekdays', '* 0,6': 'weekends', '* 6,0': 'weekends' }
@@ -60,7 +59,7 @@ function drawTable(jobs) {
   const heads = [column('Job'), column(drawHours(), 'stripe'), column('Last', 'off-phone'), column('Next', 'next'), column('', 'num')]
   return table(heads, jobs.map(one => [
     named(mark(markOf(one)), one.name, whenOf(one), roomOf('jobs', keyOf(one))), drawStrip(one),
-    el('div', el('p', ...(one.last ? [timeOf(new Date(dueOf(one.last) * 1000)), one.last.state === 'ran' ? '' : `, ${saidOf(one.last)}`] : ['–'])), el('p.sub', placeOf(one))), nextOf(one), drawSteering(one),
+    el('div', el('p', ...(one.last ? [timeOf(new Date(one.last.due * 1000)), one.last.state === 'ran' ? '' : `, ${saidOf(one.last)}`] : ['–'])), el('p.sub', placeOf(one))), nextOf(one), drawSteering(one),
   ]), 'No jobs yet: texts that the agent gets at their times.')
 }
 
@@ -114,7 +113,7 @@ function drawOne(one, rows) {
   const counts = countStates(rows)
   const heads = [column('Due'), column('Result'), number('Late', 'off-phone'), column('', 'full')]
   const shown = rows.map(row => [
-    moment(dueOf(row)), stateOf(MARKS[row.state], saidOf(row)), row.late_by >= 1 ? lasting(row.late_by) : 'on time',
+    moment(row.due), stateOf(MARKS[row.state], saidOf(row)), row.late_by >= 1 ? lasting(row.late_by) : 'on time',
     row.answer ? fold('Answer', el('pre', { tabIndex: 0 }, row.answer)) : '',
   ])
   return [columns('c53',
