@@ -6,7 +6,6 @@ had. The home keeps the bytes that the last write replaced, for `config undo`.
 
 import os
 import stat
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
@@ -25,7 +24,7 @@ class KeptFile(msgspec.Struct, frozen=True):
     """A file that the last write changed: its bytes of before (None: it was not there), and what it became."""
 
     path: str
-    before: str | None
+    before: bytes | None
     digest: str
 
 
@@ -40,12 +39,7 @@ def write_change(home: Home, change: SettingChange) -> None:
     with _lock(home):
         check_files(change)
         _replace_all([(file.path, file.before, file.after) for file in change.files], _refuse(change.files))
-        kept = [
-            KeptFile(
-                str(file.path), None if file.before is None else b64encode(file.before).decode(), _digest(file.after)
-            )
-            for file in change.files
-        ]
+        kept = [KeptFile(str(file.path), file.before, _digest(file.after)) for file in change.files]
         try:
             write_file(home.config_undo, msgspec.json.encode(kept))
         except OSError as error:
@@ -73,14 +67,10 @@ def undo_change(home: Home) -> list[Path]:
     except (OSError, msgspec.MsgspecError) as error:
         raise ChangeError(f"{home.config_undo} cannot be read: {error}") from None
     with _lock(home):
-        now = {one.path: _read(Path(one.path)) for one in kept}
-        for one in kept:
-            data = now[one.path]
-            if data is None or _digest(data) != one.digest or Path(one.path).is_symlink():
-                raise ChangeError(f"{one.path} was edited since; nothing was taken back\nchange it by hand")
-        restored = [
-            (Path(one.path), now[one.path], None if one.before is None else b64decode(one.before)) for one in kept
-        ]
+        restored = [(Path(one.path), _read(Path(one.path)), one.before) for one in kept]
+        for one, (path, now, _before) in zip(kept, restored, strict=True):
+            if now is None or _digest(now) != one.digest or path.is_symlink():
+                raise ChangeError(f"{path} was edited since; nothing was taken back\nchange it by hand")
         _replace_all(restored, lambda path, error: ChangeError(f"{path} cannot be written: {error.strerror}"))
         home.config_undo.unlink()
     return [path for path, _now, _before in restored]
