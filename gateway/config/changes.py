@@ -16,16 +16,16 @@ from gateway.config.environment import Environment, find_references, read_enviro
 from gateway.config.home import Home
 from gateway.config.loading import FILE_LIMIT, read_configuration
 from gateway.config.merge import list_secret_paths
-from gateway.config.node_paths import find_node, put_node
 from gateway.config.providers import PROVIDERS
-from gateway.config.schema import KeyPath, SettingsSchema, SettingVariable
+from gateway.config.schema import SettingsSchema, SettingVariable
 from gateway.config.settings import HooksSettings
 from gateway.errors import ConfigError, ExitCode
 from gateway.files.folders import read_plain_file
 from gateway.logs.text import to_one_line
 from gateway.yaml_source.edit import EditError, format_lines, format_node, remove_value, set_value
+from gateway.yaml_source.node_paths import KeyPath, Shape, find_node, node_of, put_node
 from gateway.yaml_source.parser import parse_yaml
-from gateway.yaml_source.tree import Finding, SourceLocation, YamlMapping, YamlNode, YamlScalar, YamlSequence
+from gateway.yaml_source.tree import Finding, SourceLocation, YamlMapping, YamlNode, YamlScalar
 
 STRONGER = ("the variable ", "the credential ", "the command line")  # begin the origins that no file overrides
 _KEY = re.compile(r'"([^"]+)"|([^."]+)')
@@ -106,9 +106,9 @@ class Sources:
         usual = {"api_key": offer.key_variable, "base_url": offer.url_variable}.get(path[-1]) if offer else None
         return SettingVariable(usual, path, "text") if usual and usual in self.outside.values else None
 
-    def find_shape(self, path: KeyPath) -> str:
-        """How the setting's text is read: `list`, `text`, `flag`; empty where it is YAML."""
-        return next((one.shape for one in self._variables() if one.path == path), "")
+    def find_shape(self, path: KeyPath) -> Shape | None:
+        """Find how the setting's text is read; None: as YAML."""
+        return next((one.shape for one in self._variables() if one.path == path), None)
 
     def find_secret(self, path: KeyPath) -> str | None:
         """Find the variable that a secret belongs into; None for what is no secret."""
@@ -242,11 +242,8 @@ def _refuse_outside(sources: Sources, path: KeyPath, variable: str) -> None:
 
 def _parse_value(sources: Sources, path: KeyPath, text: str) -> YamlNode:
     shape = sources.find_shape(path)
-    if shape == "list" and not text.startswith(("[", "-")):
-        items = (one.strip() for one in text.split(","))
-        return YamlSequence(_HERE, tuple(YamlScalar(_HERE, one) for one in items if one))
-    if shape in ("text", "flag"):
-        return YamlScalar(_HERE, text)
+    if shape and not (shape == "list" and text.startswith(("[", "-"))):
+        return node_of(text, _HERE, shape)
     document = parse_yaml(text.encode("utf-8", "surrogateescape"), "the value")
     if wrong := next((one for one in document.findings if one.severity == "error"), None):
         raise ChangeError(f"the value cannot be read: {wrong.what}\n{wrong.remedy}")

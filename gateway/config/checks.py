@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_network
 
 from gateway.config.fields import WEB_NAME_PATTERN
-from gateway.config.node_paths import find_node
 from gateway.config.platform_settings import ACCOUNT_NAME, PlatformSpec, list_accounts
 from gateway.config.providers import DEMO, PROVIDERS
 from gateway.config.schema import SettingsSchema
@@ -16,6 +15,7 @@ from gateway.config.settings import MAIN, AccessSettings, ModelSettings, Setting
 from gateway.config.shell_presets import PRESETS
 from gateway.config.webhooks import WEBHOOK_NAME, parse_template
 from gateway.yaml_source.addresses import split_address
+from gateway.yaml_source.node_paths import find_node
 from gateway.yaml_source.timetable import parse_timetable
 from gateway.yaml_source.tree import Finding, Severity, SourceLocation, YamlNode, YamlSequence, to_printable
 

@@ -24,7 +24,6 @@ from gateway.config.environment import Environment, read_environment
 from gateway.config.hermes_model import point_to_hermes_model
 from gateway.config.home import Home
 from gateway.config.merge import merge_sources
-from gateway.config.node_paths import find_node, list_origins, remove_node
 from gateway.config.permissions import check_home, make_finding
 from gateway.config.providers import DEMO
 from gateway.config.schema import SettingsSchema
@@ -33,6 +32,7 @@ from gateway.config.settings import Settings
 from gateway.errors import ConfigError
 from gateway.logs.redaction import Redactor
 from gateway.yaml_source.binder import bind
+from gateway.yaml_source.node_paths import find_node, list_origins, remove_node
 from gateway.yaml_source.parser import parse_yaml, read_yaml
 from gateway.yaml_source.tree import Finding, SourceLocation, YamlDocument, YamlMapping, YamlNode
 

@@ -28,10 +28,10 @@ from msgspec.structs import replace
 
 from gateway.config.checks import find_invalid_ids
 from gateway.config.environment import Environment, SourcedValue, expand_references, find_references
-from gateway.config.node_paths import find_node, node_of, put_node, remove_node
 from gateway.config.providers import PROVIDERS, find_provider
-from gateway.config.schema import FORMER_SETTINGS, PREFIX, KeyPath, SettingsSchema, SettingVariable, describe_former
+from gateway.config.schema import FORMER_SETTINGS, PREFIX, SettingsSchema, SettingVariable, describe_former
 from gateway.config.settings import HooksSettings
+from gateway.yaml_source.node_paths import KeyPath, find_node, node_of, put_node, remove_node
 from gateway.yaml_source.tree import (
     Finding,
     Severity,
@@ -56,11 +56,11 @@ def merge_sources(
     tree = _expand_secrets(schema, tree, outside, findings)
     shapes = {".".join(name.path): name.shape for name in schema.own_variables}
     for name in (*schema.hermes_variables, *schema.own_variables, *_list_account_variables(schema, tree)):
-        if name.variable in outside.values:
-            tree = put_node(tree, name.path, node_of(outside.values[name.variable], name.shape))
+        if value := outside.values.get(name.variable):
+            tree = put_node(tree, name.path, node_of(value.text, value.place, name.shape))
     tree = _apply_allow_all(schema, tree, outside, findings)
     for dotted, text in chosen.items():
-        node = node_of(SourcedValue(text, COMMAND_LINE), shapes.get(dotted, "text"))
+        node = node_of(text, COMMAND_LINE, shapes.get(dotted, "text"))
         tree = put_node(tree, tuple(dotted.split(".")), node)
     findings += _check_unused_variables(schema, tree, outside)
     return _fill_in_models(_clean_ids(schema, tree, root.place.source, findings), outside, findings)

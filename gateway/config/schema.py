@@ -18,10 +18,9 @@ from gateway.config.platform_settings import PlatformPlace, PlatformSettings, Pl
 from gateway.config.settings import AccessSettings, AllPlatformSettings, PlatformIds, Settings
 from gateway.logs.redaction import TokenShape
 from gateway.yaml_source.binder import describe_shape
+from gateway.yaml_source.node_paths import KeyPath, Shape
 from gateway.yaml_source.tree import Finding, YamlNode
 
-KeyPath: TypeAlias = tuple[str, ...]
-Shape: TypeAlias = Literal["text", "list", "flag"]
 S = TypeVar("S", bound=msgspec.Struct)
 
 FindSchema: TypeAlias = Callable[[Home, YamlNode, Environment], "SettingsSchema | None"]

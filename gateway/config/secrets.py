@@ -16,10 +16,11 @@ from gateway.config.environment import Environment, SourcedValue
 from gateway.config.fields import Secret
 from gateway.config.platform_settings import list_accounts
 from gateway.config.providers import PROVIDERS
-from gateway.config.schema import KeyPath, SettingsSchema, unwrap_type
+from gateway.config.schema import SettingsSchema, unwrap_type
 from gateway.config.settings import Settings
 from gateway.logs.redaction import REPLACEMENT, SECRET_NAME
 from gateway.yaml_source.binder import describe_shape
+from gateway.yaml_source.node_paths import KeyPath
 
 MIN_LENGTH = 8  # for values that are not declared as secret
 _NAME = re.compile(r"(TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|AUTHORIZATION|CREDENTIALS?)(_|\Z)|_KEY\Z")

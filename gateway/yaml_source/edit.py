@@ -11,8 +11,9 @@ from typing import Any, TypeAlias
 
 import yaml
 
+from gateway.yaml_source.node_paths import KeyPath, find_node, put_node, remove_node
 from gateway.yaml_source.parser import parse_yaml
-from gateway.yaml_source.tree import YamlMapping, YamlNode, YamlScalar, YamlSequence
+from gateway.yaml_source.tree import YamlMapping, YamlNode, YamlScalar, YamlSequence, is_null
 
 Outline: TypeAlias = "dict[str, Outline] | list[Outline] | tuple[str, bool]"
 """The content of a tree: mappings, lists, and scalars with whether they are quoted; no places."""
@@ -28,29 +29,32 @@ class EditError(ValueError):
     """The text does not allow for this edit; what it says goes on after the name of the setting."""
 
 
-def set_value(data: bytes, path: tuple[str, ...], value: YamlNode) -> bytes:
+def set_value(data: bytes, path: KeyPath, value: YamlNode) -> bytes:
     """Return the text with this value under these keys; sections that are missing are made.
 
     Raises:
         EditError: no edit leaves everything else as it is.
     """
     written = format_node(value)
-    wanted = _set_outline(_read_outline(data), path, _read_outline(f"_: {written}".encode())["_"])
+    node = find_node(_read_tree(f"_: {written}".encode()), ("_",)) or value
+    wanted = put_node(_read_tree(data), path, node)
+    if find_node(wanted, path) is None:
+        raise EditError("cannot be written: its section is no mapping")
     return _choose(wanted, _list_settings(_MarkedText(data), path, written))
 
 
-def remove_value(data: bytes, path: tuple[str, ...]) -> bytes:
+def remove_value(data: bytes, path: KeyPath) -> bytes:
     """Return the text without this key, and without the sections that are empty then.
 
     Raises:
         EditError: no edit leaves everything else as it is.
     """
-    outline = _read_outline(data)
-    _find_outline(outline, path)
-    while len(path) > 1 and len(_find_outline(outline, path[:-1])) == 1:
+    tree = _read_tree(data)
+    if find_node(tree, path) is None:
+        raise EditError("is not set in the file")
+    while len(path) > 1 and isinstance(above := find_node(tree, path[:-1]), YamlMapping) and len(above.pairs) == 1:
         path = path[:-1]
-    wanted = _remove_outline(outline, path)
-    return _choose(wanted, _list_removals(_MarkedText(data), path))
+    return _choose(remove_node(tree, path), _list_removals(_MarkedText(data), path))
 
 
 def format_node(node: YamlNode) -> str:
@@ -64,7 +68,7 @@ def format_node(node: YamlNode) -> str:
             return _quote(text) if quoted else _format_text(text)
 
 
-def format_lines(path: tuple[str, ...], written: str, indent: int = 0) -> list[str]:
+def format_lines(path: KeyPath, written: str, indent: int = 0) -> list[str]:
     """Write a value below its sections, a line each."""
     *above, last = map(_format_text, path)
     lines = [f"{' ' * (indent + 2 * depth)}{key}:" for depth, key in enumerate(above)]
@@ -85,12 +89,11 @@ def _quote(text: str) -> str:
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
-def _read_outline(data: bytes) -> Any:
+def _read_tree(data: bytes) -> YamlNode:
     document = parse_yaml(data, "")
     if wrong := next((one for one in document.findings if one.severity == "error"), None):
         raise EditError(f"cannot be written: line {wrong.place.line}: {wrong.what}; {wrong.remedy}")
-    outline = _outline(document.root)
-    return {} if outline in (("", False), ("~", False), ("null", False)) else outline
+    return YamlMapping(document.root.place) if is_null(document.root) else document.root
 
 
 def _outline(node: YamlNode) -> Outline:
@@ -103,35 +106,12 @@ def _outline(node: YamlNode) -> Outline:
             return text, quoted
 
 
-def _set_outline(outline: Any, path: tuple[str, ...], value: Outline) -> Outline:
-    if not path:
-        return value
-    if isinstance(outline, tuple) and outline in (("", False), ("~", False), ("null", False)):
-        outline = {}
-    if not isinstance(outline, dict):
-        raise EditError("cannot be written: its section is no mapping")
-    return {**outline, path[0]: _set_outline(outline.get(path[0], {}), path[1:], value)}
-
-
-def _find_outline(outline: Any, path: tuple[str, ...]) -> Any:
-    for key in path:
-        if not isinstance(outline, dict) or key not in outline:
-            raise EditError("is not set in the file")
-        outline = outline[key]
-    return outline
-
-
-def _remove_outline(outline: Any, path: tuple[str, ...]) -> Outline:
-    if len(path) == 1:
-        return {key: below for key, below in outline.items() if key != path[0]}
-    return {**outline, path[0]: _remove_outline(outline[path[0]], path[1:])}
-
-
-def _choose(wanted: Outline, edits: Iterator[str]) -> bytes:
+def _choose(wanted: YamlNode, edits: Iterator[str]) -> bytes:
+    outline = _outline(wanted)
     for text in edits:
         changed = text.encode("utf-8")
         try:
-            if _read_outline(changed) == wanted:
+            if _outline(_read_tree(changed)) == outline:
                 return changed
         except EditError:
             continue
@@ -189,7 +169,7 @@ def _find_last_leaf(node: Any) -> Any:
     return node
 
 
-def _list_settings(text: _MarkedText, path: tuple[str, ...], written: str) -> Iterator[str]:
+def _list_settings(text: _MarkedText, path: KeyPath, written: str) -> Iterator[str]:
     node, key = text.root, None
     for depth, name in enumerate(path):
         pair = _find_pair(node, name)
@@ -224,7 +204,7 @@ def _list_replacements(text: _MarkedText, key: Any, node: Any, written: str) -> 
         yield text.splice(start, end, written)
 
 
-def _list_insertions(text: _MarkedText, node: Any, key: Any, path: tuple[str, ...], written: str) -> Iterator[str]:
+def _list_insertions(text: _MarkedText, node: Any, key: Any, path: KeyPath, written: str) -> Iterator[str]:
     """Yield the pair behind the last one of its section; a section without a value gets its first one."""
     flow = written
     for name in reversed(path[1:]):
@@ -245,7 +225,7 @@ def _list_insertions(text: _MarkedText, node: Any, key: Any, path: tuple[str, ..
             yield text.insert_lines(at, format_lines(path, written, node.value[0][0].start_mark.column))
 
 
-def _list_removals(text: _MarkedText, path: tuple[str, ...]) -> Iterator[str]:
+def _list_removals(text: _MarkedText, path: KeyPath) -> Iterator[str]:
     node: Any = text.root
     for name in path[:-1]:
         node = _find_pair(node, name)[1]

@@ -17,11 +17,11 @@ from gateway.adapters import ADAPTERS
 from gateway.adapters.shared.adapter_loading import load_spec, package_of
 from gateway.config.environment import Environment, read_environment
 from gateway.config.home import Home, get_process_environment
-from gateway.config.node_paths import find_node, node_of
 from gateway.config.permissions import check_owner, check_writers, make_finding
 from gateway.config.platform_settings import PlatformPlace, PlatformSpec, UnknownSettings
 from gateway.config.schema import SettingsSchema, ending_of
 from gateway.errors import AdapterError
+from gateway.yaml_source.node_paths import find_node, node_of
 from gateway.yaml_source.parser import read_yaml
 from gateway.yaml_source.tree import Finding, SourceLocation, YamlMapping, YamlNode, YamlScalar, YamlSequence, as_bool
 
@@ -82,7 +82,7 @@ class AdapterSources(msgspec.Struct, frozen=True):
         written = {ending: node.get("enabled") for ending, node in bots.items() if isinstance(node, YamlMapping)}
         for variable, value in self.outside.values.items():
             if (known := ENABLED.fullmatch(variable)) and known[1].lower() == name:
-                written[known[2] or ""] = node_of(value, "flag")
+                written[known[2] or ""] = node_of(value.text, value.place, "flag")
         return any(isinstance(node, YamlScalar) and as_bool(node.text) is True for node in written.values())
 
     def place_of(self, name: str) -> SourceLocation:
@@ -95,7 +95,7 @@ class AdapterSources(msgspec.Struct, frozen=True):
     def list_dirs(self) -> Iterator[Path]:
         """List the directories in `adapters.dirs`."""
         outside = self.outside.values.get(DIRS)
-        node = node_of(outside, "list") if outside else find_node(self.tree, ("adapters", "dirs"))
+        node = node_of(outside.text, outside.place, "list") if outside else find_node(self.tree, ("adapters", "dirs"))
         for one in node.items if isinstance(node, YamlSequence) else ():
             if isinstance(one, YamlScalar) and one.text:
                 yield self.home.path(one.text)
