@@ -5,6 +5,7 @@ What the gateway needs lies in the environment of the tests, which is named in a
 
 import base64
 import hashlib
+import marshal
 import os
 import shutil
 import subprocess
@@ -12,7 +13,9 @@ import sys
 import sysconfig
 import zipfile
 from collections.abc import Mapping
+from importlib.machinery import SourceFileLoader
 from importlib.metadata import distribution
+from importlib.util import MAGIC_NUMBER, cache_from_source, source_hash
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -61,15 +64,25 @@ def make_wheel(folder: Path, version: str, changes: Mapping[str, str] | None = N
         for path in sorted(one for name in PACKAGES for one in (ROOT / name).rglob("*") if one.is_file()):
             name = path.relative_to(ROOT).as_posix()
             if "__pycache__" not in name:
-                texts[name] = ""
                 data = path.read_bytes() + changes.get(name, "").encode()
-                packed.writestr(name, data)
-                record += make_record(name, data)
+                files = {name: data} | (compile_once(path, name, data) if path.suffix == ".py" else {})
+                for place, content in files.items():
+                    packed.writestr(place, content)
+                    record += make_record(place, content)
         for name in [one for one in texts if one.startswith(about)]:
             packed.writestr(name, texts[name])
             record += make_record(name, texts[name].encode())
         packed.writestr(f"{about}/RECORD", f"{record}{about}/RECORD,,\n")
     return wheel
+
+
+def compile_once(path: Path, name: str, data: bytes) -> dict[str, bytes]:
+    """The byte code, for else each environment compiles all of it, at its first start and at its upgrade."""
+    loader = SourceFileLoader(path.stem, str(path))
+    code = loader.get_code(path.stem) if data == path.read_bytes() else compile(data, name, "exec", dont_inherit=True)
+    flags = 0b11  # by the content of the source, since each place has other times
+    header = MAGIC_NUMBER + flags.to_bytes(4, "little") + source_hash(data)
+    return {cache_from_source(name): header + marshal.dumps(code)}
 
 
 def make_record(name: str, data: bytes) -> str:
