@@ -44,7 +44,7 @@ ROOMS = (
     Room("people/terminal%3Aowner", "People", "Calls of the model", "terminal:owner"),
     Room("settings", "Settings", "model.script"),
     Room("networks", "Networks", "/webhooks/audit"),
-    Room("costs", "Costs", "each_person terminal:owner"),
+    Room("costs", "Costs", "each person: terminal:owner"),
     Room("costs/model/7", "Costs", "script"),
     Room("live", "Live", "as they happen"),
     Room("logs", "Logs", "serves"),

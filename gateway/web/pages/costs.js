@@ -3,7 +3,7 @@
 
 import { ask } from './asking.js'
 import { meter } from './curves.js'
-import { column, counted, dayOf, el, head, number, panel, price, roomOf, spentOf, table, tabs } from './dom.js'
+import { column, counted, dayOf, el, head, named as rowName, number, panel, price, roomOf, spentOf, table, tabs } from './dom.js'
 
 export const title = 'Costs'
 export const needs = 'usage'
@@ -44,9 +44,9 @@ export async function show(rest) {
 // The used part of each limit, the nearest to its end first.
 function drawBudgets(budgets, names) {
   if (!budgets.length) return []
-  const heads = [column('Whose'), column('In', 'off-phone'), number('Used'), column('Part', 'off-phone')]
+  const heads = [column('Whose'), number('Used'), column('Part', 'off-phone')]
   const rows = [...budgets].sort((a, b) => b.used / b.limit - a.used / a.limit).map(one => [
-    one.budget === 'all' ? 'everybody' : one.budget.replace(/\S+:\S+/, id => names[id]?.name ?? id), PERIODS[one.period] ?? one.window, spentOf(one),
+    rowName('', one.budget === 'all' ? 'everybody' : one.budget.replace('each_person ', 'each person: ').replace(/\S+:\S+$/, id => names[id]?.name ?? id), PERIODS[one.period] ?? one.window), spentOf(one),
     one.limit ? el('span.s', meter(one.used / one.limit), ` ${Math.floor(100 * one.used / one.limit)} %`) : '',
   ])
   return [panel(['Budgets', el('small', 'today and this month')], table(heads, rows.slice(0, MOST), ''))]

@@ -85,12 +85,12 @@ export const quiet = text => el('p.pad.soft', text)
 export const fold = (title, ...children) => el('details.fold', el('summary', icon('next'), title), ...children)
 export const stateOf = (kind, words) => el('span.s', mark(kind, ''), el('span', words))
 
-// Each row is a list of cells: texts, nodes, or {node, className}. On a phone a row becomes a card.
+// Each row is a list of cells: texts, nodes, or {node, className}. On a phone a row becomes a card, in which numbers have their column's name.
 export function table(heads, rows, empty) {
   if (!rows.length) return quiet(empty)
   const cell = (value, index) => {
     const { node = value, className = heads[index].className ?? '' } = value instanceof Node || typeof value !== 'object' || value === null ? {} : value
-    return el('td', { className }, node ?? '')
+    return el('td', { className, 'data-label': heads[index].name }, node ?? '')
   }
   const head = el('tr', ...heads.map(one => el('th', { scope: 'col', className: one.className ?? '' }, one.name || el('span.unseen', 'Actions'))))
   return el('table', el('thead', head), el('tbody', ...rows.map(row => el('tr', ...row.map(cell)))))

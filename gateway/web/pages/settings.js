@@ -3,7 +3,7 @@
 import { actions } from './acting.js'
 import { ask } from './asking.js'
 import { column, command, counted, el, head, pad, panel, placeFrom, placeIn, quiet, searchFor, stateOf, table, tabs } from './dom.js'
-import { drawProposals, listProposals, mayPropose, proposal } from './proposals.js'
+import { drawProposals, listProposals, proposal } from './proposals.js'
 import { mark } from './signs.js'
 
 export const title = 'Settings'
