@@ -229,6 +229,23 @@ async def test_a_moment_that_another_process_was_about_to_take_counts_once(house
     assert await house.rows(job) == [(1, "ran", "")]
 
 
+async def test_two_gateways_on_one_journal_run_a_moment_once(house: House) -> None:
+    job, runners = await house.add(), [house.runner(), house.runner()]
+    async with anyio.create_task_group() as tasks:
+        for runner in runners:
+            await tasks.start(runner.run)
+        for hour in (1, 2):
+            house.now = NOON + hour * 3600
+            async with anyio.create_task_group() as looks:
+                for runner in runners:
+                    looks.start_soon(runner.look)
+            await house.end()
+            await house.settle()
+        tasks.cancel_scope.cancel()
+    assert await house.rows(job) == [(1, "ran", ""), (2, "ran", "")]
+    assert (len(house.came), [name for name, _ in house.told]) == (2, ["job:due", "job:done"] * 2)
+
+
 async def test_a_turn_that_begins_in_the_append_of_its_moment_ends_after_a_crash(house: House) -> None:
     """The lanes write the claim of the turn between the message and the record of the moment."""
     job, accept = await house.add(), house.accept
