@@ -1,8 +1,11 @@
 """Every error of the gateway, named after what was at fault. A message names the thing, the place and the remedy."""
 
+import errno
 import os
 from enum import IntEnum
 from typing import Any
+
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 
 
 class ExitCode(IntEnum):

@@ -11,12 +11,12 @@ import os
 import re
 import sys
 from collections.abc import Collection, Sequence
-from typing import Any, NoReturn, TextIO
+from typing import Any, NoReturn
 
 from gateway import __version__
 from gateway.adapters import ADAPTERS
 from gateway.cli.layout import HelpLayout, fold_lines
-from gateway.cli.program import COMMANDS, PROGRAM, apply_program_name, get_program_name, load_command
+from gateway.cli.program import COMMANDS, PROGRAM, apply_program_name, close_output, get_program_name, load_command
 from gateway.config.home import Home, find_home, get_process_environment
 from gateway.errors import ExitCode, GatewayError
 from gateway.logs.text import to_one_line
@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         code = ExitCode.INTERRUPTED
     except BrokenPipeError:
-        _discard_output(sys.stdout)
+        close_output(sys.stdout)
         code = BROKEN_PIPE
     except OSError as error:
         _print_error(f"{error.strerror or error}: {error.filename or 'this program'}")
@@ -177,12 +177,5 @@ def _print_error(message: str) -> None:
     try:
         print(fold_for(sys.stderr, text), file=sys.stderr)
         sys.stderr.flush()
-    except BrokenPipeError:
-        _discard_output(sys.stderr)
-
-
-def _discard_output(stream: TextIO) -> None:
-    """Redirect a stream whose reader has gone: the rest of its buffer must not make the program's end fail."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+    except OSError:  # its reader is gone, or its disk is full
+        close_output(sys.stderr)

@@ -6,11 +6,12 @@ the one that the person typed, which is `./x` in a checkout.
 
 import gc
 import importlib
+import os
 import re
 import sys
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TextIO
 
 from gateway.config.home import get_process_environment
 from gateway.installation import PROGRAM as PROGRAM
@@ -85,3 +86,10 @@ def load_command(name: str) -> Any:
     finally:
         gc.freeze()
         gc.enable()
+
+
+def close_output(stream: TextIO) -> None:
+    """Redirect a stream that takes no more: the rest of its buffer must not make the program's end fail."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)

@@ -18,7 +18,7 @@ from gateway.backup.restore_plan import resume_restore
 from gateway.cli.disk_room import describe_disk_error
 from gateway.cli.layout import render_box
 from gateway.cli.output import fold_log, has_colours
-from gateway.cli.program import apply_program_name, get_program_name
+from gateway.cli.program import apply_program_name, close_output, get_program_name
 from gateway.config.home import Home, get_process_environment
 from gateway.config.loading import Configuration, load_configuration
 from gateway.config.node_settings import NODE_ROLES
@@ -118,4 +118,7 @@ async def print_banner(home: Home, known: Mapping[str, Any]) -> None:
             ("stop", f"{get_program_name()} stop, or Ctrl-C; a second one ends it at once"),
         ],
     )
-    print(box, flush=True)
+    try:
+        print(box, flush=True)
+    except OSError:  # its reader is gone, or its disk is full: neither is the daemon's end
+        close_output(sys.stdout)

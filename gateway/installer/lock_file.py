@@ -4,7 +4,6 @@ An entry is installed once the lock names its folder: the lock is written last, 
 the earlier state, and at most an unnamed folder, which is removed the next time.
 """
 
-import errno
 import os
 import shutil
 import tempfile
@@ -15,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from gateway.config.home import Home
-from gateway.errors import HookError
+from gateway.errors import FULL_DISK, HookError
 from gateway.files.folders import lock_path
 from gateway.hooks.manifests.installed import (
     INSTALLED_FOLDER,
@@ -34,7 +33,6 @@ from gateway.installer.fetched_skill import BROUGHT_FOLDER, FetchedSkill
 from gateway.installer.stores import list_unused_stores, make_store_key, read_stores
 
 WORK_PREFIX = ".work-"
-FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextmanager
@@ -60,7 +58,7 @@ def open_workspace(home: Home) -> Iterator[Path]:
     except BlockingIOError:
         raise HookError("another command installs hooks into this home at this moment; try again") from None
     except OSError as error:
-        if error.errno not in FULL:
+        if error.errno not in FULL_DISK:
             raise
         what = f"{error.strerror}: {home.installed_hooks}; what was installed before is as it was"
         raise HookError(f"{what}\nmake room there, and try again") from None

@@ -9,6 +9,7 @@ from typing import Protocol, TextIO
 
 import msgspec
 
+from gateway.errors import FULL_DISK
 from gateway.logs.lines import LineFormatter, LogLine, as_json
 
 WRITE_TIMEOUT = 1.0
@@ -40,8 +41,10 @@ class StreamSink:
     def write(self, line: LogLine) -> None:
         try:
             self._write(f"{self._look(line)}\n".encode(errors="backslashreplace"))
-        except OSError:
+        except OSError as error:
             self.lost += 1
+            if error.errno in FULL_DISK:
+                return  # the file takes lines again as soon as there is room
             # The reader is gone for good. Other writers to this stream must not stumble over that either.
             with suppress(OSError):
                 nowhere = os.open(os.devnull, os.O_WRONLY)

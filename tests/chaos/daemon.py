@@ -127,7 +127,7 @@ class Besieged(GatewayProcess):
         super().__init__(root)
         self.clock = clock
         self.tree = tree
-        self.log = root.parent / f"{root.name}.log"
+        self.log = clock.with_name(f"{root.name}.log")  # not on the disk that is filled
         set_clock(clock, 0.0)
 
     def spawn(self, *args: str, **more: object) -> "subprocess.Popen[str]":

@@ -11,14 +11,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from gateway.daemon.shutdown import CLEANUP_SECONDS
-from gateway.errors import ExitCode
+from gateway.errors import ExitCode, NotRunning
 from gateway.testing import GatewayProcess
+from gateway.testing.forked_command import PROGRAM
 from gateway.worker.command import TEMPORARY_OF_ALL
 from gateway.worker.kernel import ARENAS
 from tests.waits import Stopwatch
@@ -41,6 +42,21 @@ def test_it_prints_one_box_answers_and_stops_with_0(gateway: GatewayProcess) -> 
     assert code == 0
     for fact in (str(gateway.home.socket), "demo", "telegram off (no token)", str(gateway.home.root), "Ctrl-C"):
         assert fact in printed
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_it_serves_though_the_disk_of_its_output_is_full(gateway: GatewayProcess) -> None:
+    with Path("/dev/full").open("w") as full:
+        gateway.process = subprocess.Popen([*PROGRAM, "run"], env=gateway.environ, stdout=full, stderr=full, text=True)
+    gateway.until(lambda: is_ready(gateway))
+    assert gateway.say("what is 12 * (3 + 4)")["reply"] == "The result is 84."
+    assert gateway.stop()[0] == 0
+
+
+def is_ready(gateway: GatewayProcess) -> bool:
+    with suppress(NotRunning):
+        return bool(gateway.call("status")["state"] == "ready")
+    return False
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="root alone sees what a hidden process has in memory")

@@ -214,6 +214,18 @@ def test_a_full_disk_is_counted_and_nothing_more() -> None:
     assert logs.lost == 1
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_standard_error_on_a_full_disk_is_written_again_when_there_is_room(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as file, Path("/dev/full").open("w") as full:
+        sink, room = StreamSink(file, format_for_pipe), os.dup(file.fileno())
+        os.dup2(full.fileno(), file.fileno())
+        sink.write(LogLine(0, "info", "x", "lost", {}))
+        os.dup2(room, file.fileno())
+        os.close(room)
+        sink.write(LogLine(0, "info", "x", "kept", {}))
+    assert (sink.lost, "kept" in (tmp_path / "log").read_text()) == (1, True)
+
+
 def test_a_reader_that_stopped_holds_nobody_up(tmp_path: Path) -> None:
     """A pipe that nobody empties: the other sink gets all lines, and writing them takes no longer than patience."""
     reading, writing = os.pipe()

@@ -18,6 +18,7 @@ from tests.siege.processes import end, fork_servers, workers
 from tests.waits import fail_after
 
 PATIENCE = 60.0
+LINES_TOLD = 5  # of the log of a gateway that ended by itself
 
 
 @dataclass
@@ -64,7 +65,8 @@ class Victim:
     def _is_ready(self) -> bool:
         assert self.gateway.process
         if (code := self.gateway.process.poll()) is not None:
-            self.faults.append(f"it ended by itself, with {code}")
+            last = self.gateway.log.read_text(errors="replace").splitlines()[-LINES_TOLD:]
+            self.faults.append(f"it ended by itself, with {code}: {' / '.join(last)}")
             self.spawn()
         try:
             return bool(self.gateway.call("status")["state"] == "ready")
