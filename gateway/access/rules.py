@@ -45,9 +45,8 @@ class AccessRules(msgspec.Struct, frozen=True):
     users: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
     group_users: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
     chats: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
-    roles: Mapping[str, frozenset[str]] = msgspec.field(
-        default_factory=dict
-    )  # of those who have one, in groups; by bot
+    # Of the people who have a role in groups, by bot.
+    roles: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
     everybody: frozenset[str] = frozenset()
     user_commands: frozenset[str] | None = None  # None: all that are not for admins
     names_owners: bool = False

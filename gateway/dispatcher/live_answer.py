@@ -7,6 +7,7 @@ may still change the model's text, the chat displays none of the text before tha
 import asyncio
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from types import TracebackType
 from typing import NamedTuple, TypeAlias
 
@@ -65,37 +66,28 @@ def can_change(registry: HookRegistry, names: tuple[str, ...]) -> bool:
     return bool(able) and not able <= {hook.key for hook in registry.at(PIECE) if hook.intercepts}
 
 
-class LiveAnswer:
+class LiveAnswer(msgspec.Struct, eq=False):
     """Publishes one turn's text, and displays the text in the chat as `answer`, by the node that serves the network.
 
     `delta` does not await, so that no watcher can slow the model down; if `is_held`, `delta` publishes nothing.
     """
 
-    def __init__(
-        self,
-        engine: Engine,
-        session_key: str,
-        turn: OpenTurn,
-        tasks: anyio.abc.TaskGroup,
-        answer: ShownAnswer | None = None,
-        *,
-        is_held: bool = False,
-    ) -> None:
-        self._is_held = is_held
-        self._answer = answer
-        self._engine = engine
-        self._subject = subjects.delta_subject_of(session_key)
-        self._turn = turn
-        self._count = 0
-        self._lines = FileLineFilter()
-        self._tasks = tasks
-        self._waiting = deque[LiveEntry]()
-        self._news = asyncio.Event()
-        self._lock = anyio.Lock(fast_acquire=True)
-        self._is_begun = self._is_over = False
+    _engine: Engine
+    _session_key: str
+    _turn: OpenTurn
+    _tasks: anyio.abc.TaskGroup
+    _answer: ShownAnswer | None = None
+    is_held: bool = False
+    _count: int = 0
+    _lines: FileLineFilter = msgspec.field(default_factory=FileLineFilter)
+    _waiting: deque[LiveEntry] = msgspec.field(default_factory=deque)
+    _news: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    _lock: anyio.Lock = msgspec.field(default_factory=partial(anyio.Lock, fast_acquire=True))
+    _is_begun: bool = False
+    _is_over: bool = False
 
     def delta(self, text: str) -> None:
-        if not self._is_held:
+        if not self.is_held:
             self._put(text)
 
     def show_line(self, line: str) -> None:
@@ -185,4 +177,4 @@ class LiveAnswer:
         place = (self._turn.claimed, self._count)  # the place only rises: a turn that continues has another claim
         with suppress(EngineError):  # no one listens now; the answer itself is in the journal
             delta = {"turn_id": self._turn.turn_id, "place": place, **what}
-            await self._engine.publish(self._subject, msgspec.json.encode(delta))
+            await self._engine.publish(subjects.delta_subject_of(self._session_key), msgspec.json.encode(delta))

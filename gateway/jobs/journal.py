@@ -29,15 +29,12 @@ class StoredJob(msgspec.Struct, frozen=True):
     job: Job
 
 
-class JobJournal:
+class JobJournal(msgspec.Struct, eq=False):
     """All jobs, by maker and name."""
 
-    def __init__(
-        self, engine: Engine, clock: Callable[[], float] = time.time, limits: Callable[[], JobSettings] = JobSettings
-    ) -> None:
-        self._engine = engine
-        self.clock = clock
-        self.limits = limits
+    _engine: Engine
+    clock: Callable[[], float] = time.time
+    limits: Callable[[], JobSettings] = JobSettings
 
     async def tail(self) -> Tail:
         """Return the changes of jobs from now on."""

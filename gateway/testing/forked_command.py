@@ -8,8 +8,6 @@ import select
 import socket
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Mapping, Sequence
 from functools import cache
 
@@ -25,6 +23,9 @@ HANDED_ON = ("LANG", "COVERAGE_PROCESS_CONFIG")
 class ForkedCommand(subprocess.Popen[str]):
     """A child of the warm process, used as a child of ours."""
 
+    # `communicate` reads these, which `Popen.__init__` sets.
+    text_mode, _input, _communication_started, _sigint_wait_secs = True, None, False, 0.25
+
     def __init__(self, args: Sequence[str], status: int, output: Sequence[int]) -> None:
         self.args = [*PROGRAM, *args]
         self._status = open(status, "rb", buffering=0)  # noqa: SIM115 - a line with its number, one when it has ended
@@ -32,8 +33,6 @@ class ForkedCommand(subprocess.Popen[str]):
         self.returncode = None
         self.stdin = None
         self.stdout, self.stderr = (io.TextIOWrapper(os.fdopen(end, "rb")) for end in output)
-        self._said: list[list[str]] = []
-        self._readers: list[threading.Thread] = []
 
     def poll(self) -> int | None:
         return self._look(0)
@@ -43,22 +42,6 @@ class ForkedCommand(subprocess.Popen[str]):
         if code is None:
             raise subprocess.TimeoutExpired(self.args, timeout or 0)
         return code
-
-    def communicate(self, _input: None = None, timeout: float | None = None) -> tuple[str, str]:  # type: ignore[override]
-        """Return its output and its errors. May be called again after a TimeoutExpired, and after the end."""
-        limit = None if timeout is None else time.monotonic() + timeout
-        if not self._readers:
-            for stream in (self.stdout, self.stderr):
-                self._said.append([])
-                self._readers.append(threading.Thread(target=_read, args=(stream, self._said[-1]), daemon=True))
-                self._readers[-1].start()
-        for reader in self._readers:
-            reader.join(None if limit is None else max(0, limit - time.monotonic()))
-            if reader.is_alive():
-                raise subprocess.TimeoutExpired(self.args, timeout or 0)
-        self.wait(None if limit is None else max(0, limit - time.monotonic()))
-        printed, errors = ("".join(said) for said in self._said)
-        return printed, errors
 
     def _look(self, timeout: float | None) -> int | None:
         if self.returncode is None and select.select([self._status], [], [], timeout)[0]:
@@ -114,8 +97,3 @@ def read_umask() -> int:
     umask = os.umask(0o077)
     os.umask(umask)
     return umask
-
-
-def _read(stream: io.TextIOWrapper, said: list[str]) -> None:
-    with stream:
-        said.append(stream.read())

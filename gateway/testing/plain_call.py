@@ -119,7 +119,7 @@ class PlainRequests(msgspec.Struct, eq=False):
         return make_answer(verb, params)
 
 
-class PlainWire(InProcessWire):
+class PlainWire(InProcessWire, kw_only=True):
     """The wire to a handler in the test's process: without a time limit, and with its exception in `raised`."""
 
     requests: PlainRequests
@@ -177,9 +177,7 @@ async def _open_wire(version: HookVersion, requests: PlainRequests, place: Path)
     assert manifest
     if not manifest.command:
         handlers, show = load_handler(manifest.folder, version.path / manifest.entry), version.dialect.show_fields
-        wire = PlainWire(manifest.folder, handlers, version.options, requests.serve, place, show)
-        wire.requests = requests
-        yield wire
+        yield PlainWire(manifest.folder, handlers, version.options, requests.serve, place, show, requests=requests)
         return
     spec = ProgramSpec(
         name=manifest.folder,

@@ -67,30 +67,20 @@ class LinkCode(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     code: str
 
 
-class Page:
+class Page(msgspec.Struct, eq=False, dict=True):
     """The answers to visitors of the page; `rooms` answer their own paths, by the first word.
 
     `program` is what people type to call this program.
     """
 
-    def __init__(
-        self,
-        rules: HostRules,
-        logins: Logins,
-        visitors: Visitors,
-        verbs: PageVerbs,
-        activity: Activity,
-        rooms: Mapping[str, AnswerVisitor],
-        program: str,
-    ) -> None:
-        self._rules = rules
-        self._logins = logins
-        self._visitors = visitors
-        self._verbs = verbs
-        self._limiter = KeyLimiter()
-        self._activity = activity
-        self._rooms = rooms
-        self._program = program
+    _rules: HostRules
+    _logins: Logins
+    _visitors: Visitors
+    _verbs: PageVerbs
+    _activity: Activity
+    _rooms: Mapping[str, AnswerVisitor]
+    _program: str
+    _limiter: KeyLimiter = msgspec.field(default_factory=KeyLimiter)
 
     async def answer(self, request: HttpRequest, peer: str) -> HttpResponse | HttpStream:
         """Answer a request that the host rules have passed; raises WebRefusal."""

@@ -44,9 +44,8 @@ LOOKED_THROUGH = 50  # messages that are searched for a doubtful one
 NO_MEMBER = ("not_in_channel", "channel_not_found")
 MOST_FILES = 10  # in a message
 LONGEST_CAPTION = 3000
-MARKS = re.compile(
-    r"[*_~`#|\[\]\\]|^\s{0,3}(?:>|[-+]{1,3}\s|\d{1,9}[.)]\s|={3})|^ {4}|^\t", re.MULTILINE
-)  # marks of Markdown
+# Marks of Markdown.
+MARKS = re.compile(r"[*_~`#|\[\]\\]|^\s{0,3}(?:>|[-+]{1,3}\s|\d{1,9}[.)]\s|={3})|^ {4}|^\t", re.MULTILINE)
 
 
 class SlackTransport(NetworkTransport[str | SlackQuestion]):

@@ -176,9 +176,8 @@ def _add_payload_option(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--payload", metavar="JSON|FILE", help=says)
 
 
-WITHOUT_OBJECT = frozenset(
-    {"ask", "dead-letters", "dev", "index", "schema"}
-)  # their own verbs have it; a schema is an object
+# Their own verbs have `--json`; a schema is an object.
+WITHOUT_OBJECT = frozenset({"ask", "dead-letters", "dev", "index", "schema"})
 OPTIONS: Mapping[str, Callable[[argparse.ArgumentParser], None]] = {
     "list": _add_list_options,
     "stats": _add_list_options,

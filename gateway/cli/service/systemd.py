@@ -31,9 +31,8 @@ SYSTEM_USER = "hermes-gateway"
 CREDENTIALS = Path("/etc/credstore")
 FACTS = ("ActiveState", "SubState", "StatusText", "MainPID", "NRestarts", "UnitFileState", "Result")
 PATIENCE = 30.0  # seconds for an answer
-LONGEST_CHANGE = (
-    900.0  # seconds: a stop may drain for ten minutes, if the gateway is set so, and a restart begins with one
-)
+# Seconds: a stop may drain for ten minutes, if the gateway is set so, and a restart begins with a stop.
+LONGEST_CHANGE = 900.0
 STARTED = Path("/run/systemd/system")  # exists if systemd has started the machine
 REMEDY = "have whatever starts programs here run: hermes-gateway run"
 NO_MANAGER = "log in as that user, at a terminal or by ssh, where systemd serves you; or install it with --system"
@@ -77,7 +76,7 @@ class SystemdService:
         for file in (self.unit, *self.list_changes()):
             for line in file.read_text("utf-8", "replace").splitlines():
                 if line.startswith("Environment="):
-                    found = _find_variable("HERMES_HOME", line.partition("=")[2], self._person) or found
+                    found = _find_home(line.partition("=")[2], self._person) or found
         return found
 
     def install(self, program: Path) -> Iterator[str]:
@@ -267,13 +266,13 @@ def make_tail_command(log: Path, lines: int, *, follow: bool) -> list[str]:
     return ["tail", "-n", str(max(lines, 0)), *(["-F"] if follow else []), str(log)]
 
 
-def _find_variable(name: str, line: str, person: str) -> Path | None:
-    """Return the variable's value in the text behind `Environment=`."""
+def _find_home(line: str, person: str) -> Path | None:
+    """Return the value of HERMES_HOME in the text behind `Environment=`."""
     try:
         words = shlex.split(line)
     except ValueError:
         return None
-    values = [word.removeprefix(f"{name}=") for word in words if word.startswith(f"{name}=")]
+    values = [word.removeprefix("HERMES_HOME=") for word in words if word.startswith("HERMES_HOME=")]
     return Path(values[-1].replace("%h", person).replace("%%", "%")) if values else None
 
 

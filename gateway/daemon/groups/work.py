@@ -69,4 +69,4 @@ def build_work(base: Base, storage: Storage, people: People, hooks: Hooks) -> Wo
 def build_voice_programs(environ: Mapping[str, str], home: Home, fork_server: ForkServerClient) -> VoicePrograms:
     """Build the voice programs, without secrets in their environment."""
     env = {name: environ[name] for name in SHELL_VARIABLES if name in environ}
-    return VoicePrograms(env, mark_of(home.lock), fork_server.start_program if fork_server.is_forking else None)
+    return VoicePrograms(env, mark_of(home.lock), fork_server.start_program if fork_server.settings.fork else None)

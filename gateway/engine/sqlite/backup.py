@@ -23,9 +23,8 @@ from gateway.engine.sqlite.schema import check_kind, get_used_bytes
 from gateway.errors import EngineError, RecordDamage
 
 MAX_FAULTS = 20
-ACTIVE_SCHEMA_QUERY = (
-    "SELECT quote(name) FROM sqlite_master WHERE type IN ('trigger', 'view') LIMIT 20"  # a journal has none
-)
+# A journal has neither triggers nor views.
+ACTIVE_SCHEMA_QUERY = "SELECT quote(name) FROM sqlite_master WHERE type IN ('trigger', 'view') LIMIT 20"
 
 
 class JournalContents(msgspec.Struct, frozen=True):

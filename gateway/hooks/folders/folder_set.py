@@ -67,8 +67,8 @@ class SourceSet:
     def __init__(self, sources: Sequence[Source], services: HookServices) -> None:
         self.sources = list(sources)
         self.switches = HookSwitches(services.environment.state)
-        self._cache = InspectionCache(services.environment.state)
-        self.kept = KeptHooks(services.environment, is_new=self._cache.is_new)
+        self.cache = InspectionCache(services.environment.state)
+        self.kept = KeptHooks(services.environment, is_new=self.cache.is_new)
         self._services = services
 
     def list(self) -> dict[str, HookVersion]:
@@ -131,7 +131,7 @@ class SourceSet:
             if version is None:
                 return None
             try:
-                judged = self._judge(self._cache.inspect(version))
+                judged = self._judge(self.cache.inspect(version))
             except OSError as error:  # a file was removed meanwhile; the folder may be gone, or being written
                 version, why = self.find(name), error
                 continue
@@ -148,9 +148,9 @@ class SourceSet:
         """
         try:
             if is_whole:
-                version = self._cache.inspect(version)
+                version = self.cache.inspect(version)
             else:
-                version = self._cache.get(version) or version.source.inspect_manifest(version)
+                version = self.cache.get(version) or version.source.inspect_manifest(version)
             return self._judge(version)
         except FileNotFoundError:
             return None
@@ -228,15 +228,10 @@ class SourceSet:
         version = replace(version, has_namesake=has_namesake)
         return replace(version, written_for=self._services.settings_of(version.name, version.short).written_for)
 
-    @property
-    def is_of_before(self) -> bool:
-        """Tell whether an earlier version of the gateway has worked with these hooks."""
-        return self._cache.is_of_before
-
     async def save(self) -> None:
         """Save the index of the hooks, so that the next start does not read the folders again."""
         try:
-            await run_in_thread(self._cache.save)
+            await run_in_thread(self.cache.save)
         except OSError as error:
             log.warning("the index of hooks cannot be kept, the next start takes longer: %s", error)
 
@@ -474,7 +469,7 @@ class FolderSet:
                 await anyio.lowlevel.checkpoint()
         await self.sources.save()
         self.sources.kept.is_lost = False  # a hook that appears later has guarded nothing so far
-        if self.sources.is_of_before and (new := describe_new_guards(_list_own_manifests(self.hooks))):
+        if self.sources.cache.is_of_before and (new := describe_new_guards(_list_own_manifests(self.hooks))):
             log.warning("%s", new)
         self.settled.set()
 
@@ -491,11 +486,9 @@ class FolderSet:
         self.touch(_list_touched(sources, folders))
         self.touch(name for name, hook in self.hooks.items() if hook.latest and hook.latest.source.path in folders)
         known = {source.path for source in sources}
-        if any(self._is_place(folder) for folder in folders - known):
+        places = ((source, folder) for folder in folders - known for source in sources if source.path == folder.parent)
+        if any(source.is_place(folder) for source, folder in places):
             self._services.tasks.start_soon(self._find_places)
-
-    def _is_place(self, folder: Path) -> bool:
-        return any(source.path == folder.parent and source.is_place(folder) for source in self.sources.sources)
 
     async def _refresh_touched(self) -> None:
         """Check touched hooks one by one, so that a thousand hooks do not block the loop; they start side by side."""

@@ -497,17 +497,13 @@ def check_reach(root: YamlMapping) -> Iterator[Finding]:
     """Yield findings about paths that are not absolute, and keys that mean nothing beside `url`."""
     for key in ("reads", "writes"):
         for item in _scalars_at(root, key):
-            if not is_whole_path(item.text):
+            if not _WHOLE_PATH.match(item.text):
                 what = f"`{key}` holds `{to_printable(item.text)}`, which is no whole path"
                 yield Finding(item.place, what, "write it from / on, or from ~/ on")
     for key in REACH_KEYS if root.get("url") else ():
         if written := root.key(key):
             what = f"`{key}` means nothing beside `url`: the hook runs elsewhere"
             yield Finding(written.place, what, "remove it")
-
-
-def is_whole_path(path: str) -> bool:
-    return bool(_WHOLE_PATH.match(path))
 
 
 def expand_path(path: str) -> str:

@@ -40,36 +40,32 @@ class HookSwitches:
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / SWITCHES_FILE
-        self._decisions = _read_decisions(self._path)
+        self.decisions = _read_decisions(self._path)
 
     def is_enabled(self, name: str) -> bool | None:
         """Return the decision about this hook; None if no person has decided."""
-        return self._decisions.enabled.get(name)
+        return self.decisions.enabled.get(name)
 
     def is_trusted(self, name: str, digest: str) -> bool:
         return self.find_trusted(name) == digest
 
     def find_trusted(self, name: str) -> str:
         """Return the hash of the trusted version; "" if no version was ever trusted."""
-        return self._decisions.trusted.get(name, "")
+        return self.decisions.trusted.get(name, "")
 
     def enable(self, name: str, enabled: bool) -> None:
-        self._write(enabled={**self._decisions.enabled, name: enabled})
+        self._write(enabled={**self.decisions.enabled, name: enabled})
 
     def trust(self, name: str, digest: str) -> None:
-        self._write(trusted={**self._decisions.trusted, name: digest})
-
-    @property
-    def decisions(self) -> HookDecisions:
-        return self._decisions
+        self._write(trusted={**self.decisions.trusted, name: digest})
 
     def adopt(self, enabled: Mapping[str, bool], trusted: Mapping[str, str]) -> set[str]:
         """Adopt these decisions, which take precedence; return the names of the hooks whose decision changes."""
-        kept = self._decisions
+        kept = self.decisions
         changed = {name for name, one in enabled.items() if kept.enabled.get(name) != one}
         changed |= {name for name, one in trusted.items() if kept.trusted.get(name) != one}
         if changed:
-            self._decisions = msgspec.structs.replace(
+            self.decisions = msgspec.structs.replace(
                 kept, enabled={**kept.enabled, **enabled}, trusted={**kept.trusted, **trusted}
             )
             try:
@@ -79,9 +75,9 @@ class HookSwitches:
         return changed
 
     def _write(self, **changes: Any) -> None:
-        decisions = msgspec.structs.replace(self._decisions, **changes)
+        decisions = msgspec.structs.replace(self.decisions, **changes)
         write_atomically(self._path, msgspec.json.format(msgspec.json.encode(decisions)))
-        self._decisions = decisions
+        self.decisions = decisions
 
 
 def _read_decisions(path: Path) -> HookDecisions:

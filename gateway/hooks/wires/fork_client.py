@@ -258,7 +258,7 @@ class LastingForkServer:
         self._trouble = ""  # why no fork server could be started
         self._attempts = Attempts(RESTARTS, STEADY_AFTER)
         self._has_begun = False
-        self._is_closing = False
+        self.is_closing = False  # an ended fork server is not replaced any more
 
     @property
     def pid(self) -> int | None:
@@ -266,7 +266,7 @@ class LastingForkServer:
 
     def begin(self) -> None:
         """Start the fork server in the background."""
-        if not self._has_begun and not self._is_closing:
+        if not self._has_begun and not self.is_closing:
             self._has_begun = True
             if not self._start():
                 self._tasks.start_soon(self._replace)
@@ -280,9 +280,6 @@ class LastingForkServer:
 
     def describe_trouble(self) -> str:
         return self._trouble or (self._server and self._server.trouble) or "no fork server runs"
-
-    def stop_replacing(self) -> None:
-        self._is_closing = True
 
     async def close(self) -> None:
         if self._server:
@@ -300,7 +297,7 @@ class LastingForkServer:
 
     def _miss(self) -> None:
         """Replace a fork server that has ended."""
-        if not self._is_closing:
+        if not self.is_closing:
             self._up = anyio.Event()
             self._tasks.start_soon(self._replace, self._server)
 
@@ -310,7 +307,7 @@ class LastingForkServer:
             await ended.wait_gone()
             self._tasks.start_soon(run_in_thread, kill_marked, ended.mark)  # processes that its workers left behind
             lived = anyio.current_time() - ended.begun
-        while not self._up.is_set() and not self._is_closing:
+        while not self._up.is_set() and not self.is_closing:
             await anyio.sleep(self._attempts.pause(lived))
             lived = 0.0
             self._start()
@@ -323,20 +320,20 @@ class ForkServerClient:
     """
 
     def __init__(self, settings: ForkServerSettings, redact: Callable[[str], str] = str) -> None:
-        self._settings = settings
+        self.settings = settings
         self._redact = redact  # removes secrets from the output of workers
         self._stack = AsyncExitStack()
         self._starts = anyio.Semaphore(MOST_STARTS)
 
     async def __aenter__(self) -> Self:
         self._tasks = await self._stack.enter_async_context(anyio.create_task_group())
-        self._server = LastingForkServer(self._settings, self._tasks)
+        self._server = LastingForkServer(self.settings, self._tasks)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
-        self._server.stop_replacing()
+        self._server.is_closing = True
         self._tasks.cancel_scope.cancel()
         try:
             return await self._stack.__aexit__(kind, error, trace)
@@ -347,11 +344,6 @@ class ForkServerClient:
     def pid(self) -> int | None:
         """Return the process id; None before the first start."""
         return self._server.pid
-
-    @property
-    def is_forking(self) -> bool:
-        """Return True if the fork server also forks programs; otherwise only workers and commands."""
-        return self._settings.fork
 
     def begin(self) -> None:
         """Start the fork server now, because a request will come soon."""

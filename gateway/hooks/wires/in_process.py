@@ -19,35 +19,24 @@ from gateway.logs.lines import bind_context
 from gateway.worker.capabilities import HookCapabilities
 from gateway.worker.context import HandlerCall, ShowFields, TurnMemory
 from gateway.worker.loader import Handlers, load_handler
-from gateway.worker.protocol import CallMeta
+from gateway.worker.protocol import CallMeta, LoadedHandlers
 
 _encode = msgspec.json.Encoder().encode
-_decode_meta = msgspec.json.Decoder(
-    CallMeta
-).decode  # a copy: values that the handler writes into a bag come back in its answer
+# The handler gets a copy: the values that it writes into a bag come back in its answer.
+_decode_meta = msgspec.json.Decoder(CallMeta).decode
 
 
-class InProcessWire:
+class InProcessWire(msgspec.Struct, eq=False, dict=True):
     """The wire to a handler in this process."""
 
-    def __init__(
-        self,
-        name: str,
-        handlers: Handlers,
-        options: Mapping[str, Any],
-        serve: Capability,
-        data: Path,
-        show: ShowFields | None,
-    ) -> None:
-        self._name = name
-        self._data = data
-        self._options = options
-        self._serve = serve
-        self._show = show
-        self._memory = TurnMemory()
-        self._handlers = handlers
-        self.loaded = handlers.describe()
-        self.gone = Disconnection()
+    _name: str
+    _handlers: Handlers
+    _options: Mapping[str, Any]
+    _serve: Capability
+    _data: Path
+    _show: ShowFields | None
+    _memory: TurnMemory = msgspec.field(default_factory=TurnMemory)
+    gone: Disconnection = msgspec.field(default_factory=Disconnection)
 
     @classmethod
     def open(
@@ -67,6 +56,10 @@ class InProcessWire:
             return cls(name, load_handler(name, handler), options, serve, data, show)
         except (Exception, SystemExit) as error:  # importing a hook
             raise HookError(f"{name} could not be imported: {type(error).__name__}: {error}") from error
+
+    @property
+    def loaded(self) -> LoadedHandlers:
+        return self._handlers.describe()
 
     async def call(self, name: str, fields: bytes | Mapping[str, Any], meta: CallMeta, timeout: float) -> HookAnswer:
         params = msgspec.Raw(codec.encode_fields(fields))
