@@ -1,8 +1,8 @@
 """The frame of every action of a turn: each is carried out between its two events.
 
-Theory of operation ------------------- A call of the model, a batch of tools, one tool, a handoff, a skill, a question,
-the whole invocation: each is an `Operation`, a class with the names of its two events, their fields, and the action in
-between. `run_operation` is the one machine that carries all of them out:
+Theory of operation. A call of the model, a batch of tools, one tool, a handoff, a skill, a question, the whole
+invocation: each is an `Operation`, a class with the names of its two events, their fields, and the action in between.
+`run_operation` is the one machine that carries all of them out:
 
     node:before            only if the operation is a part of the turn (`node_type`)
       <before>             its hooks change the fields, give the value (`result`), refuse with Deny or End, or fail it

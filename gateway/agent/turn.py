@@ -12,10 +12,10 @@ The names are in the order of the events: each `:before` with its `:after`, inne
 (`skill:*`), a sub-agent (`handoff:*`) and a person's answer (`interrupt:*`) are pairs of the same kind, with a node of
 their own.
 
-Theory of operation ------------------- A turn is a function of agent, history, message and ports; it knows no session,
-no platform and no database. It reaches the world through the functions in `Ports`, and returns a `TurnResult`. It never
-raises for a fault of a model, a tool or a hook: that is a status of the result. A cancellation of `ports.stop` is an
-interruption, and a result too; any other cancellation passes through, as does a journal that refuses a step.
+Theory of operation. A turn is a function of agent, history, message and ports; it knows no session, no platform and no
+database. It reaches the world through the functions in `Ports`, and returns a `TurnResult`. It never raises for a fault
+of a model, a tool or a hook: that is a status of the result. A cancellation of `ports.stop` is an interruption, and a
+result too; any other cancellation passes through, as does a journal that refuses a step.
 
 It can be run again at any time with the steps that it recorded before (`Ports.steps`): finished answers and tools are
 taken from there instead of being done again. That is how it goes on after a crash, and it is also how it waits. A tool

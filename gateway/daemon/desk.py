@@ -1,4 +1,4 @@
-"""The desk socket: programs of this machine ask here before they run a tool. The first caller loads the room.
+"""The desk socket: programs of this machine ask here before they run a tool. The first caller loads `gateway/desk`.
 
 Programs on other machines ask at the port, with a key.
 """

@@ -1,4 +1,4 @@
-"""The notices of a home that are no faults: pairing requests, and changes by an upgrade.
+"""The notices of a home, which are not faults: pairing requests, and changes by an upgrade.
 
 Users and guests lost tools when an upgrade made tools depend on roles. A home older than that upgrade reports the loss
 at each start and in `status`, until its configuration says which tools each role has.

@@ -56,7 +56,7 @@ class SkillHooks:
             await self._reload_places(self._loaded.take(record))
 
     async def replace_folders(self) -> None:
-        """Replace the folders of updated skills for all conversations, so that the guards of these skills go on."""
+        """Replace the folders of updated skills for all conversations, so that their guards still apply."""
         async with self._lock:
             for old in [*self._loaded.having]:
                 if (new := find_skill_folder(self._home, old)) != old:

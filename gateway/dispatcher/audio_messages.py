@@ -50,7 +50,7 @@ class AudioMessages(msgspec.Struct, eq=False):
         return self._context.voice.transcriber.patience
 
     def wants(self, message: Message) -> bool:
-        """Return True for a message of an authorized sender that is no command, and not too old for an answer."""
+        """Return True for a message of an authorized sender that is neither a command nor too old for an answer."""
         transcriber = self._context.voice.transcriber
         if transcriber is None or not transcriber.is_on or message.kind not in ("text", "call"):
             return False

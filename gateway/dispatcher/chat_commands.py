@@ -159,7 +159,7 @@ def describe_unknown_command(context: DispatcherContext, word: str) -> str:
 
 
 def parse_own_command(message: Message) -> ParsedCommand | None:
-    """Return the command in a text whose author may use commands; None if the text is no command."""
+    """Return the command in a text whose author may use commands; None if the text is not a command."""
     return parse_command(message.text) if can_command(message.author) else None
 
 

@@ -1,8 +1,8 @@
 """Chats by name: `discord:#general`, `discord:GUILD/#general`, `telegram:Ops`.
 
-Everybody can give a chat any name, so a name counts only where the network lists the chat for the bot, where the
-configuration names the chat, or where an owner or admin has written in it. An id is always an id: a text that looks
-like one is never searched as a name. A name means the id that is found at that moment.
+Anyone can give a chat any name. So a name counts only if the network lists the chat for the bot, if the configuration
+names the chat, or if an owner or admin has written in it. An id is always an id: a text that looks like one is never
+searched as a name. The id of a name is looked up at each use.
 """
 
 import re
@@ -33,7 +33,7 @@ class ChatNames(msgspec.Struct, frozen=True):
     configured: Callable[[], Mapping[str, str]]
 
     def is_name(self, bot: str, place: str) -> bool:
-        """Return True if a text names a chat of this bot, and is no id, alone or with a thread or a name behind it."""
+        """Return True if the text is the name of a chat of this bot; False if it begins with an id."""
         shape = self.shapes().get(bot.partition(":")[0])
         is_id = shape is None or place.startswith("@") or re.fullmatch(rf"{shape}|-?\d+", re.split(r":| \(", place)[0])
         return bool(place) and not is_id

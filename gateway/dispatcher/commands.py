@@ -127,7 +127,7 @@ class ParsedCommand(msgspec.Struct, frozen=True):
 def parse_command(text: str) -> ParsedCommand | None:
     """Return the command in a text: `/word ...`, or `!word ...` for networks without slashes.
 
-    None: the text is no command.
+    None if the text is not a command.
     """
     if len(text) < 2 or text[0] not in "/!" or not text[1].isalpha():
         return None

@@ -130,7 +130,7 @@ class ChatPlaces(msgspec.Struct, frozen=True):
     def resolve_destination(self, to: str, why_not: Mapping[str, str] | None = None, role: Role = "owner") -> Address:
         """Return the address of `platform:chat`, `platform:chat:thread`, `platform` (its home channel) or `home`.
 
-        The bot of an account is a platform of its own: `telegram:work`. The chat is an id, or a name as in
+        Each account counts as a platform, for example `telegram:work`. The chat is an id, or a name as in
         `discord:#general`. `why_not` maps each platform that the gateway does not serve to the reason. Only an owner or
         admin (`role`) reads which chats there are.
 

@@ -1,4 +1,4 @@
-"""The intake of messages: it checks access, writes to the journal, and only then may the network forget the message.
+"""The intake of messages: it checks access, and writes to the journal before the network may forget the message.
 
 The intake checks access once for everything that a person does: a text, a command, a press of a button, a reaction.
 Costly work (fetching files, moving a cursor) is in `complete`, which the intake calls only for authorized people.
@@ -172,7 +172,7 @@ class Ingress:
     async def _accept_readable(
         self, key: str, message: Message, role: Role, request: ApprovalRequest | None, *extra: NewRecord, bot: str
     ) -> Receipt:
-        """Work like `_accept`, even if this gateway cannot read the conversation."""
+        """Accept the message; if this gateway cannot read the conversation, notify the sender."""
         try:
             return await self._accept(key, message, role, request, *extra, bot=bot)
         except RecordDamage as damage:

@@ -208,8 +208,8 @@ async def run_received_hooks(turn: LaneTurn, view: HookScope) -> HookedMessages:
 class ReplyHooks(DeliveryCallbacks):
     """The outbox's view of the hooks: `prepare` lets them change or withhold a reply, `sent` and `failed` notify them.
 
-    `refuse_unshown` handles a failed delivery: a person who has not seen a question cannot approve. `owe_voice` returns
-    the records that make a voice answer pending, when the text of an answer that is also to be spoken has arrived.
+    `refuse_unshown` handles a failed delivery: a person who has not seen a question cannot approve. When the text of a
+    voice answer has arrived, `owe_voice` returns the records that make the audio pending.
     """
 
     registry: HookRegistry

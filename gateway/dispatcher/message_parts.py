@@ -107,7 +107,7 @@ async def show_file(one: Attachment, media: MediaReader, room: int) -> ShownFile
 
 
 def text_of(data: bytes) -> str:
-    """Return the text of a file that starts with these bytes; "" if the file is no text."""
+    """Return the text of a file that starts with these bytes; "" if the file is not text."""
     encoding = "utf-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
     if encoding != "utf-16" and data.translate(None, BINARY) != data:
         return ""

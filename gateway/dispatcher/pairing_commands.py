@@ -220,7 +220,7 @@ async def _invite(context: DispatcherContext, asked: re.Match[str], by: str, giv
 
 
 def _find_role(name: str | None) -> Role:
-    """Return the role of this name; raise AccessError if the name is no role."""
+    """Return the role of this name; raise AccessError if no role has this name."""
     role = next((one for one in GIVEN_ROLES if one == (name or "user").lower()), None)
     if role is None:
         raise AccessError(f"{(name or 'user')[:20]!r} is no role; the roles are {', '.join(GIVEN_ROLES)}")

@@ -75,8 +75,8 @@ class ConsumerSpec(msgspec.Struct, frozen=True):
     delivered and unacknowledged at a time, including records that wait for a retry. Records arrive in the order of
     their sequences. With `new_only` a new consumer starts with the next append, otherwise with the oldest record of the
     journal. `only_wakes` says that a delivery only wakes a worker, so that a superfluous delivery does no harm. If a
-    single process owns the journal, some deliveries of an `only_wakes` consumer that were acknowledged in the last
-    second come again after a crash, and their attempts start at 1.
+    single process owns the journal, a crash may repeat deliveries of an `only_wakes` consumer that were acknowledged in
+    the last second. Their attempts start at 1 again.
     """
 
     name: str
@@ -265,10 +265,10 @@ class Engine(Protocol):
     async def read(self, pattern: str, after: int = 0, limit: int = 100, *, fresh: bool = True) -> list[Record]:
         """Return the records that match `pattern`, in the order of their sequences, behind the sequence `after`.
 
-        A fresh read sees every append that any gateway had acknowledged. A read that is not `fresh` may see the journal
-        as it was a moment ago, but always includes what this process has written, or has seen in a delivery, a tail, a
-        message, a lease or a conflict. A read that is not fresh is enough for a caller that then appends with `expect`,
-        or that reads because of a delivery or message.
+        A fresh read sees every append that any gateway had acknowledged. Any other read may see the journal as it was a
+        moment ago. It always includes what this process has written, or has seen in a delivery, a tail, a message, a
+        lease or a conflict. This is enough for a caller that then appends with `expect`, or that reads because of a
+        delivery or message.
 
         Raises:
             RecordDamage: the disk has changed one of the records.
@@ -351,7 +351,7 @@ class Engine(Protocol):
     def failure(self) -> str:
         """Describe a failure that needs help (damage, a missing disk); "" if the journal can be written.
 
-        Do not wait for a record after such a failure. A full disk does not count as such a failure.
+        After such a failure no record arrives, so do not wait for one. A full disk does not count.
         """
 
     async def close(self) -> None:

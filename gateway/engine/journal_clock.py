@@ -8,8 +8,8 @@ may be late, but never early.
 
 Time that passed while the journal was closed counts only an hour after the opening, so that waiting work is handled
 first. If the wall clock was set by more than an hour, the log says so, and no record expires for a day (`is_held`): the
-person who sets the clock may not be done yet. For the same reason, a jump forward makes nothing due that goes by the
-wall clock until something confirms it (`find_unconfirmed_jump`): the time of a chat network, the kernel's word that a
+person who sets the clock may not be done yet. For the same reason, nothing becomes due by a forward jump of the wall
+clock until something confirms the jump (`find_unconfirmed_jump`): the time of a chat network, the kernel's word that a
 time server keeps the clock, or ten minutes.
 
 Use this clock for age alone, and the wall clock for a time of day. `stamp` returns a time that people see and by which

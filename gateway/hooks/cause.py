@@ -3,8 +3,9 @@
 A hook may cause further events, also by giving the agent a task: the message with the task, and the replies, carry the
 cause on. The chain ends at a depth of eight.
 
-A hook acts with the rights of the person whom its event is about, along the whole chain of events. The field `role` has
-these rights; in an event that a hook fires, the field `rights` has them, and the gateway writes it.
+A hook acts with the rights of the person whom its event is about, along the whole chain of events. The field `role` of
+an event names these rights. In an event that a hook fires, the field `rights` names them, and only the gateway writes
+this field.
 """
 
 import os

@@ -1,10 +1,10 @@
 """The events in progress: the event that each task handles, and the time limit of its interceptors.
 
 The start of a chain, the interceptors of an event, must cost next to nothing, since nearly every chain ends before the
-loop turns once. So the start only notes the chain, by its task. A timer runs while any chain is noted: the limit of a
-chain begins when the timer first sees the chain (at most a quarter of a second late), and the timer cancels a chain
-over its limit, again every second until the chain yields. `asyncio.timeout` around each hook would cost forty times the
-call itself.
+loop turns once. So the start only notes the chain, by its task. A timer runs while any chain is noted. The limit of a
+chain begins when the timer first sees the chain, at most a quarter of a second late. The timer cancels a chain over its
+limit, and does so again every second until the chain yields. `asyncio.timeout` around each hook would cost forty times
+the call itself.
 """
 
 from asyncio import AbstractEventLoop, Task, TimerHandle, current_task, get_running_loop

@@ -103,7 +103,7 @@ class Decisions(msgspec.Struct, eq=False):
         return shared
 
     def _ask_from(self, name: str, shared: SharedEvent, event: Event, fields: bytes) -> SharedAnswer:
-        """Ask this hook, and the later hooks up to the first hook that is known to change such an event."""
+        """Ask this hook and the hooks after it, up to the first hook that is known to change events of this name."""
         answer = self._ask(shared, name, event, fields)
         for other in self._deciders_at(event):
             if (name, event.name) in self._changers:

@@ -1,7 +1,7 @@
 """The run of an event for a caller that cannot await: without a loop, or in a plain function below a running loop.
 
 The chain of interceptors is the same coroutine as elsewhere; here this module drives the coroutine, which cannot wait.
-A hook that has to wait makes the whole run fail: half a chain is no reliable answer.
+If a hook has to wait, the whole run fails, because the answers of some of the hooks are not a reliable decision.
 
 Without a loop, a hook's awaitable gets a loop of its own for its first step. Otherwise `asyncio.sleep` would raise
 inside the hook for want of a loop, which would count as the hook's failure: a guard would be skipped instead of

@@ -51,7 +51,7 @@ def is_same_person_continuing(first: Message, second: Message) -> bool:
 
 
 def interrupt_on_text(message: Message) -> bool:
-    """Return True if the message may end the running turn: a person's text or edit that is no command and due now.
+    """Return True if the message may end the running turn: a person's text or edit that is due now, and not a command.
 
     Commands and jobs wait for the end of the turn; urgent commands never reach a lane.
     """

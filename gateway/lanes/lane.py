@@ -22,8 +22,8 @@ Each claim counts as a try. The number of tries does not show which turn is at f
 dozens of turns, and at most one of them killed it. That turn has its mark set, a file that shows that its code was
 running (see `turn_marks`). A turn is cancelled after `attempts` tries that failed with an error, or after the process
 died `deaths` times in its code: the person gets an apology, the messages become dead letters, and the session continues
-behind them. All other turns run until they end, however many tries this takes. A turn that asks a person a question
-begins to count its tries at zero again.
+behind them. All other turns run until they end, however many tries this takes. After a question to a person, a turn
+counts its tries from zero again.
 
 Turns that had their mark set, or were cut off several times, run one at a time, in this process and the next, so that
 at most one of them has its mark set.

@@ -102,7 +102,7 @@ class Lanes:
     async def accept(
         self, message: Message, key: str, *extra: NewRecord, bot: str = "", told: Sequence[NewRecord] = ()
     ) -> int | None:
-        """Append a message and return its sequence, None for a duplicate. Confirm the message to the network only then.
+        """Append a message, before it is confirmed to its network; return its sequence, or None for a duplicate.
 
         The same append writes `extra` (a network's cursor), even for a duplicate, and the overheard messages `told`.
 

@@ -324,7 +324,7 @@ class InterruptRequests:
     def stop(self, claim: TurnClaim) -> None:
         """End a turn that does not cover the noted messages, or restart the turn if one of them edits its messages.
 
-        The turn of a job goes on, because people do not see it, and each moment runs at most once.
+        The turn of a job continues, because people do not see it, and each moment runs at most once.
         """
         if any(claim.job.is_changed_by(seq, edit) for seq, edit in self._edits):
             claim.correct()

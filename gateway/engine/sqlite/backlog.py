@@ -12,10 +12,10 @@ Memory changes only after the commit, in `apply_commit`. Until then the position
 contract:
 
 1. `tx.committed`: consumers are created and forgotten, acknowledgements counted;
-2. `tx.positions`: how far the fetches have read; a consumer must exist before its position moves; 3. the appended
-records, compared with the new positions: these records raise depths, and end `is_at_end`; 4. depths that cannot be
-calculated (a removed record was still to be delivered) become unknown; 5. `tx.measured`: counted depths. Each count
-includes the whole transaction, and replaces the calculated depth.
+2. `tx.positions`: how far the fetches have read; a consumer must exist before its position moves;
+3. the appended records, compared with the new positions: these records raise depths, and end `is_at_end`;
+4. depths that cannot be calculated (a removed record was still to be delivered) become unknown;
+5. `tx.measured`: counted depths. Each count includes the whole transaction, and replaces the calculated depth.
 
 The transaction that delivers a record also counts the attempt, and the delivery follows after the commit. So if a
 record kills the process, the attempt has been counted.

@@ -1,4 +1,4 @@
-"""Faults of a journal's disk and files, described for an operator. An operation that is refused is no fault."""
+"""Faults of a journal's disk and files, described for an operator. A refused operation is not a fault."""
 
 import errno
 import logging

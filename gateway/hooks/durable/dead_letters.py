@@ -3,7 +3,7 @@
 A dead letter is an event that could not be delivered to a durable hook; the journal keeps it until a person retries or
 removes it.
 
-A folder may have any name that a person writes; a segment of a subject may not. A name that is no valid segment is
+A folder may have any name that a person writes; a segment of a subject may not. A name that is not a valid segment is
 shortened to its valid characters, with a hash of the whole name, so that two folders never share a segment.
 """
 

@@ -22,9 +22,9 @@ events one at a time. A failed delivery is repeated four times; the engine count
 While a hook is broken or its folder is missing, its backlog stays in the journal. Each delivery carries a key that is
 the same at every retry: a hook that must not act twice remembers the key.
 
-If no gateway on this journal has had a hook in any source for as long as the journal keeps events, the next start
-removes the hook's consumer, dead letters and store (`hook_expiry`). So a moved folder, an unloaded skill or an
-unmounted disk loses no event that could still be delivered.
+The journal keeps events for a limited time. If no gateway on the journal had a hook in any source during this time, the
+next start removes the hook's consumer, dead letters and store (`hook_expiry`). So a moved folder, an unloaded skill or
+an unmounted disk loses no event that could still be delivered.
 """
 
 import logging

@@ -304,7 +304,7 @@ class FolderHook:
     async def take(self, version: HookVersion, eager: bool) -> None:
         """Use this version of the folder, and cancel the start of an earlier version.
 
-        If the hook has changed its own code, the start goes on, and the folder is checked again later.
+        If the hook has changed its own code, the start continues, and the folder is checked again later.
         """
         if self.latest and version.is_same_as(self.latest):
             async with self._lock:  # the effects of this version may still be under way

@@ -73,7 +73,7 @@ class WireHandover(msgspec.Struct, eq=False):
         self._users[wire] = self._users.get(wire, 0) + 1
 
     def leave(self, wire: Wire) -> None:
-        """Count one user less of this wire."""
+        """Remove one user of this wire from the count."""
         self._users[wire] -= 1
         if not self._users[wire]:
             del self._users[wire]
@@ -91,7 +91,7 @@ class WireHandover(msgspec.Struct, eq=False):
         return all(other is wire for other in self._users)
 
     async def wait_for_change(self) -> None:
-        """Wait until a wire has one user less."""
+        """Wait until a user of any wire has left."""
         self._eased = self._eased or anyio.Event()
         await self._eased.wait()
 

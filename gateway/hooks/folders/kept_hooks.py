@@ -5,8 +5,8 @@ events, until a person removes the hook. If a folder changes or disappears while
 work, its hook is `held`: the hook waits for a person, whatever caused the change.
 
 The memory also keeps the registrations of plugins whose source code does not show them: until such a plugin has run,
-tools wait for the plugin. The registrations count as long as nothing changes on which they may depend: the whole
-folder, the plugin's options, the variables that the plugin reads, and its own packages.
+tools wait for the plugin. The registrations count until something changes on which they may depend: the whole folder,
+the plugin's options, the variables that the plugin reads, and its own packages.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Hooks that change their own code: a load of such a change would bring the next change, without end.
+"""Hooks that change their own code: each load could cause the next change, without end.
 
 A file does not say who wrote it, so the gateway judges by the time and the number of changes. A change is the hook's
 own if files change during more than five loads in a row, or right after more than twenty loads in a row. Then the

@@ -50,7 +50,7 @@ class FolderReader:
     mentions: re.Pattern[bytes] | None = None  # words in a folder of ours on which this dialect comments
 
     def is_place(self, folder: Path) -> bool:  # noqa: ARG002 - for subclasses
-        """Tell whether a folder is no hook, but a further place of hooks."""
+        """Tell whether a folder is not a hook itself, but contains hooks."""
         return False
 
     def is_hook(self, folder: Path, names: Collection[str]) -> bool:  # noqa: ARG002 - for subclasses

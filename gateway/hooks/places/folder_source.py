@@ -185,7 +185,7 @@ class FolderSource(Source):
 
     @cached_property
     def markers(self) -> Mapping[str, tuple[Dialect, ...]]:
-        """Map each file that marks a folder as a hook to the dialects that have such a file."""
+        """Map the name of each file that marks a folder as a hook to the dialects of this file."""
         names = dict.fromkeys(name for one in self.dialects for name in one.markers)
         return {name: tuple(one for one in self.dialects if name in one.markers) for name in names}
 
@@ -384,7 +384,7 @@ def _check_owner(label: str, path: Path | str, found: os.stat_result) -> Iterato
 
 
 def _merge_shared_findings(label: str, path: Path, findings: list[Finding]) -> Iterator[Finding]:
-    """Merge the warnings about files that a group may write: with umask 002, each file has such a warning."""
+    """Merge the warnings about files that a group may write: with umask 002, that is every file."""
     yield from (finding for finding in findings if finding.what != GROUP_WRITABLE)
     if any(finding.what == GROUP_WRITABLE for finding in findings):
         yield Finding(SourceLocation(label), GROUP_WRITABLE, f"run: chmod -R g-w {quote_path(path)}", "warning")

@@ -63,4 +63,4 @@ class OtherHooks:
         return ()
 
     async def tell(self, settled: Callable[[], Awaitable[None]], list_here: ListHooks) -> None:
-        """Write the hooks of this gateway for other gateways, once `settled` returns, until `telling` is cancelled."""
+        """Once `settled` returns, publish our hooks for other gateways, until `telling` is cancelled."""

@@ -163,7 +163,7 @@ class HookPlace(Protocol):
             return f"{self.path} cannot be read: {error.strerror}"
 
     def is_place(self, folder: Path) -> bool:  # noqa: ARG002 - for subclasses
-        """Tell whether a folder in this place is no hook, but a further place of hooks."""
+        """Tell whether a folder in this place is not a hook itself, but contains hooks."""
         return False
 
     def list_touched(self, folders: Iterable[Path]) -> Iterable[str]:
@@ -193,7 +193,7 @@ class Source(HookPlace, Protocol):
         """Read the whole hook, and add the contents to the version. Raises OSError if a file is removed meanwhile."""
 
     def review(self, version: HookVersion) -> Iterator[Finding]:  # noqa: ARG002 - for subclasses
-        """Yield the further findings for a person who asks for all findings."""
+        """Yield more findings, for a person who asks for all of them."""
         return iter(())
 
     def why_disabled(self, version: HookVersion) -> str:

@@ -26,7 +26,7 @@ JsonId = int | str | float | None
 
 
 class BadMessage(HookError):
-    """The error for bytes from a wire that are no message."""
+    """The error for bytes from a wire that are not a message."""
 
 
 class RpcErrorObject(msgspec.Struct, omit_defaults=True):

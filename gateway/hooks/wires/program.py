@@ -148,7 +148,7 @@ OUTPUT_DELAY = 0.2  # seconds to read a program's output after its end; a child 
 class LastingProgramPipes(asyncio.SubprocessProtocol):
     """The pipes between a lasting program and the peer.
 
-    `broken` reports output that is no message, `silent` a closed stdout, and `ended` the exit status. A program may
+    `broken` reports output that is not a message, `silent` a closed stdout, and `ended` the exit status. A program may
     answer and exit at once: its end counts when all its output has been read.
     """
 

@@ -17,8 +17,8 @@ steps follow, each harder than the step before, until the worker has answered th
 4. One second after the cancellation, the fork server kills the process ("kill") and its children.
 
 In steps 1 to 3 the worker survives, and with it the data that the hook keeps in memory; the processes that the call
-started are killed ("prune") if no other call ran at the same time. The caller gets its error once the worker has
-answered or is gone, with the stacks of step 2 as the traceback: only then it is certain that the hook has stopped.
+started are killed ("prune") if no other call ran at the same time. The hook has certainly stopped when the worker has
+answered or is gone. Only then the caller gets its error, with the stacks of step 2 as the traceback.
 """
 
 import asyncio
