@@ -6,7 +6,7 @@ its last entry is the reply.
 
 import logging
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -79,7 +79,7 @@ class Invocation(Operation[TurnResult]):
             "stop": result.exit_reason or ("failed" if result.error else ending.stop),
             "hook_ended": ending.hook_ended,
             "model": state.usage.model or state.request.model_name or state.agent.model.name,
-            "usage": msgspec.to_builtins(state.usage),
+            "usage": msgspec.structs.asdict(state.usage),
             "completed": not result.exit_reason and result.error is None and ending.status == "ok",
             "interrupted": result.exit_reason == "interrupted",
         }
@@ -123,7 +123,9 @@ class Invocation(Operation[TurnResult]):
             return None
         if event is not None and event.get("message_full") is not None:
             self.text = str(event["message_full"])
-        return self.message if self.text == self.message.content else replace(self.message, content=self.text)
+        if self.text == self.message.content:
+            return self.message
+        return msgspec.structs.replace(self.message, content=self.text)
 
 
 async def run_subagent(state: TurnState, agent: Agent, call_id: str, message: Entry | None, note: str) -> TurnResult:
@@ -246,6 +248,6 @@ def _make_missing_results(state: TurnState) -> list[Entry]:
 def _reword_reply(state: TurnState, reply: str) -> None:
     """Make the reply that hooks left the last entry of the transcript."""
     if state.entries and state.entries[-1].role == "assistant" and not state.entries[-1].tool_calls:
-        state.entries[-1] = replace(state.entries[-1], content=reply)
+        state.entries[-1] = msgspec.structs.replace(state.entries[-1], content=reply)
     else:
         state.entries.append(Entry("assistant", reply))

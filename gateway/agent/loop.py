@@ -102,7 +102,7 @@ def _end_with(state: TurnState, entry: Entry, stop: str, last: str) -> TurnEndin
     else:
         stop = last or "end_turn"
     if said != entry.content:
-        state.entries[-1] = replace(entry, content=said)
+        state.entries[-1] = msgspec.structs.replace(entry, content=said)
     return TurnEnding(said, is_in_transcript=True, stop=stop)
 
 
@@ -201,7 +201,7 @@ def _add_context(state: TurnState, messages: tuple[Entry, ...]) -> tuple[Entry, 
     if place is None or not state.told.context:
         return messages
     text = "\n\n".join([messages[place].content, *state.told.context])
-    return (*messages[:place], replace(messages[place], content=text), *messages[place + 1 :])
+    return (*messages[:place], msgspec.structs.replace(messages[place], content=text), *messages[place + 1 :])
 
 
 def _make_call_ids_unique(state: TurnState, answer: Chunk) -> tuple[ToolCall, ...]:

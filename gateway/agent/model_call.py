@@ -3,7 +3,7 @@
 import logging
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -75,7 +75,7 @@ class ModelCall(Operation[Chunk]):
         return {
             **self.to_fields(response),
             "stop": result.exit_reason or response.stop or ("error" if result.error else ""),
-            "usage": msgspec.to_builtins(response.usage or Usage()),
+            "usage": msgspec.structs.asdict(response.usage or Usage()),
             "hop": self.state.hop,
         }
 
@@ -301,7 +301,7 @@ def _drop_tool_results(request: ModelRequest, limit: int) -> ModelRequest:
         if estimate_tokens(structs.replace(request, messages=tuple(messages))) <= limit:
             break
         if entry.role == "tool" and len(entry.content) > len(LEFT_OUT):
-            messages[place] = replace(entry, content=LEFT_OUT, parts=())
+            messages[place] = structs.replace(entry, content=LEFT_OUT, parts=())
     return structs.replace(request, messages=tuple(messages))
 
 

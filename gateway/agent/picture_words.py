@@ -7,7 +7,8 @@ cannot be described, the reason takes the place of the description.
 
 import hashlib
 from contextlib import aclosing
-from dataclasses import replace
+
+import msgspec
 
 from gateway.agent.model import Model, ModelRequest
 from gateway.agent.model_call import call_model
@@ -40,7 +41,7 @@ async def describe_pictures(state: TurnState, entry: Entry) -> Entry:
         words = UNSAID.format(model.name, state.ports.redact(str(error)))
     if known:
         state.usage += known.usage
-    return replace(entry, content=f"{entry.content}\n{words}".strip(), parts=())
+    return msgspec.structs.replace(entry, content=f"{entry.content}\n{words}".strip(), parts=())
 
 
 async def _ask(state: TurnState, model: Model, entry: Entry, turn_id: str) -> str:

@@ -10,9 +10,10 @@ import hashlib
 import struct
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
+
+import msgspec
 
 from gateway.files.folders import open_received_file, read_whole
 from gateway.messages.message import Attachment
@@ -80,7 +81,7 @@ def limit_pictures(history: tuple[Entry, ...], turns: int) -> tuple[Entry, ...]:
     kept = list(history)
     for place in range(len(kept) - 1, -1, -1):
         if turns <= 0 and kept[place].parts:
-            kept[place] = replace(kept[place], parts=())
+            kept[place] = msgspec.structs.replace(kept[place], parts=())
         turns -= kept[place].role == "user"
     return tuple(kept)
 

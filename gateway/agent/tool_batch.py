@@ -1,7 +1,7 @@
 """A batch of tool calls: side by side, results in the order of the calls, whatever happens to one of them."""
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -134,7 +134,9 @@ class ToolBatchRun(Operation[ToolBatch]):
             raise Pause(tuple(question for pause in pauses for question in pause.questions))
         # A hook at `tools:before` may have taken calls away; each call of the model gets a result all the same.
         found = (results.get(call.id) or make_result(call, WITHDRAWN_TEXT, error=True) for call in self.calls)
-        ordered = tuple(replace(entry, call_id=call.id) for call, entry in zip(self.calls, found, strict=True))
+        ordered = tuple(
+            msgspec.structs.replace(entry, call_id=call.id) for call, entry in zip(self.calls, found, strict=True)
+        )
         return ToolBatch(ordered, tuple(messages[call.id] for call in left if messages.get(call.id)))
 
     async def _run_one(self, call: ToolCall, tools: tuple[Tool, ...], gate: BatchGate) -> tuple[Entry, str]:

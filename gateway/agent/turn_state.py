@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import anyio
@@ -215,9 +215,9 @@ class TurnState:
         try:
             kept = await self._fire_message_add(entry)
             if entry.role == "user" and (hooks := self.ports.authors[""]):
-                kept = replace(kept, authors=tuple(sorted(hooks)))
+                kept = msgspec.structs.replace(kept, authors=tuple(sorted(hooks)))
         finally:
-            self.entries.append(kept or replace(entry, content=WITHHELD, parts=()))
+            self.entries.append(kept or msgspec.structs.replace(entry, content=WITHHELD, parts=()))
         return kept
 
     async def record(self, step: Step) -> None:
@@ -235,12 +235,12 @@ class TurnState:
         if event is fields:
             return entry
         if (refusal := find_refusal(outcome, WITHHELD)) is not None:
-            return replace(entry, content=refusal, parts=())
+            return msgspec.structs.replace(entry, content=refusal, parts=())
         try:
             left = entry_from(event["message"])
             # They change what it says, not what it is: a result without its call would break the transcript.
             parts = tuple(part for part in entry.parts if part in left.parts)
-            return replace(entry, content=left.content, error=left.error, parts=parts)
+            return msgspec.structs.replace(entry, content=left.content, error=left.error, parts=parts)
         except ValueError as error:
             log.warning("message:add left no message behind (%s); the original is kept", error)
             return entry

@@ -61,7 +61,7 @@ def build_failed_fields(
         "stop": "failed",
         "hook_ended": "",
         "model": model,
-        "usage": msgspec.to_builtins(Usage()),
+        "usage": msgspec.structs.asdict(Usage()),
         "completed": False,
         "interrupted": False,
     }

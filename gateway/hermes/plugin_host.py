@@ -293,7 +293,7 @@ class PluginGrants:
             raise HookError(f"llm: the model took more than {asked.timeout:g} s") from None
         except (ModelError, BudgetRefusal) as error:
             raise HookError(f"llm: {error}") from None
-        return {"text": "".join(texts), "model": model.name, "usage": msgspec.to_builtins(sum(used, Usage()))}
+        return {"text": "".join(texts), "model": model.name, "usage": msgspec.structs.asdict(sum(used, Usage()))}
 
     @asynccontextmanager
     async def _count(self, hook: str) -> AsyncIterator[CallUsage]:

@@ -97,7 +97,7 @@ class HomeFiles:
         parts = tuple([replace(one, path=await self._find_said(one.path)) for one in entry.parts])
         content = places.sub(lambda found: str(folder / found["name"]), entry.content) if named else entry.content
         is_same = content == entry.content and parts == entry.parts
-        return entry if is_same else replace(entry, content=content, parts=parts)
+        return entry if is_same else msgspec.structs.replace(entry, content=content, parts=parts)
 
     async def _find_said(self, path: str) -> str:
         """Return the local path of a file that an entry names."""

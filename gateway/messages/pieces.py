@@ -5,7 +5,6 @@ Overheard messages that accompany them are pieces too.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 
 import msgspec
 
@@ -30,7 +29,7 @@ class MessageName(msgspec.Struct, frozen=True):
     id: str
 
 
-class MessagePiece(msgspec.Struct, frozen=True, kw_only=True):
+class MessagePiece(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The words of one message: `spans` (begin, end) of entry number `entry` of its turn, or else the whole entry.
 
     `has_files`: files came with it, of which the entry may contain pictures. `entry` can be `NOWHERE`.
@@ -137,7 +136,9 @@ def delete_pieces(
             instead = "" if number else mark
             content = content[:begin] + instead + content[end:]
             left = [_move(one, piece.entry, end, len(instead) - (end - begin)) for one in left]
-        found[piece.entry] = replace(entry, content=content, parts=() if piece.has_files else entry.parts)
+        found[piece.entry] = msgspec.structs.replace(
+            entry, content=content, parts=() if piece.has_files else entry.parts
+        )
         if not piece.spans:  # the whole entry went, and with it the words of others in it
             left = [one for one in left if one.entry != piece.entry]
     return tuple(found), tuple(left)

@@ -31,8 +31,7 @@ class Picture:
     mime: str
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """One message of a transcript. Only tool results have `name` and `call_id`.
 
     `authors` are the restricted hooks that changed the person's words in this entry.
@@ -45,10 +44,10 @@ class Entry:
     name: str = ""
     error: bool = False
     parts: tuple[Picture, ...] = ()
-    authors: tuple[str, ...] = field(default=(), compare=False)
+    authors: tuple[str, ...] = ()
 
 
-class Usage(msgspec.Struct, frozen=True):
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
     """The usage of model calls; sums over a turn. `model` is the one that answered last, by its provider's name.
 
     Input tokens include those read from the provider's cache (`cached_tokens`) or written into it

@@ -369,7 +369,7 @@ class ShownReply(JournalRecord, tag="shown", frozen=True, kw_only=True):
     text: str
 
 
-class UsageRow(msgspec.Struct, frozen=True):
+class UsageRow(msgspec.Struct, frozen=True, omit_defaults=True):
     """The usage of one model by a person; with the hook that caused it, and the session, if any."""
 
     person: str

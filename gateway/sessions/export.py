@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from gateway.messages.transcript import Entry
 from gateway.sessions.session import Session
@@ -30,9 +31,9 @@ def as_fields(session: Session) -> dict[str, Any]:
         "last_active": _format_time(session.last_active),
         "settings": session.settings,
         "bag": session.bag,
-        "usage": session.usage,
+        "usage": asdict(session.usage),
         "turns": session.turns,
-        "entries": session.entries,
+        "entries": [asdict(one) for one in session.entries],
         "decisions": session.decisions,
     }
 

@@ -71,7 +71,7 @@ def collect_usage(days: Iterable[DayUsage], by: UsageKey, person: str = "") -> d
 
 def as_fields(used: Usage) -> dict[str, Any]:
     """Return the fields, without a cost if no call has a known price; `unpriced` counts the calls without one."""
-    fields: dict[str, Any] = msgspec.to_builtins(used)
+    fields: dict[str, Any] = msgspec.structs.asdict(used)
     del fields["model"]
     is_unknown = used.unpriced == used.calls and used.calls > 0
     return fields | {"tokens": used.tokens, "cost": None if is_unknown else round(used.cost, 10)}
