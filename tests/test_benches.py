@@ -21,7 +21,7 @@ ROWS = {
     "checksums": 3,
     "cluster": 7,
     "code_lines": 3,
-    "desk": 4,
+    "desk": 7,
     "docs": 1,
     "first_request": 2,
     "folders": 16,

@@ -42,6 +42,8 @@ def ask_gateway(program: str, event: str, seconds: float, path: str, body: bytes
             code, _, length = head.partition(b" ")
             if length and len(text) == int(length):
                 return int(code), text.decode()
+        except PermissionError:  # the key is gone, or this user may not ask: no later try is answered
+            return None
         except (OSError, ValueError):  # no gateway, or an answer of something else
             pass
         tries -= 1

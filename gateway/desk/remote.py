@@ -40,6 +40,8 @@ def exchange(connection: http.client.HTTPConnection, request: bytes, end: float)
     try:
         connection.request("POST", "/desk", request, {"Authorization": f"Bearer {KEY}", "X-Desk-Token": TOKEN})
         response = connection.getresponse()
+        if response.status in (http.client.UNAUTHORIZED, http.client.FORBIDDEN):
+            raise PermissionError
         return response.read() if response.status == http.client.OK else b""
     except http.client.HTTPException as error:
         raise OSError(str(error)) from None

@@ -1,7 +1,7 @@
-"""A model for Claude Code on loopback: it calls Bash with one command, and repeats the result.
+"""A model on loopback for Claude Code, Codex and Gemini CLI: it calls the shell once, and repeats the result.
 
-`python stub_model.py COMMAND -- PROGRAM...` serves it, runs the program with its address, and ends with it.
-So both can be in a network of their own, without any other host.
+`python stub_model.py COMMAND -- PROGRAM...` serves it, runs the program with its address (`{model}` in a word), and
+ends with it. So both can be in a network of their own, without any other host.
 """
 
 import json
@@ -9,37 +9,64 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+LONGEST = 2000  # characters of a result that are repeated
 
-def say(body: dict[str, Any], command: str) -> dict[str, Any]:
-    """The model's next words: a call, or the text that ends the turn."""
-    names = {tool.get("name") for tool in body.get("tools", ())}
-    has_result = "tool_result" in json.dumps(body["messages"][-1])
-    if "Bash" in names and not has_result:
+
+def answer_claude(body: dict[str, Any], command: str) -> Iterable[dict[str, Any]]:
+    last = json.dumps(body["messages"][-1])
+    has_result = "tool_result" in last
+    if "Bash" in {tool.get("name") for tool in body.get("tools", ())} and not has_result:
         call = {"command": command, "description": "a test"}
-        return {"type": "tool_use", "id": "toolu_01", "name": "Bash", "input": call}
-    return {"type": "text", "text": json.dumps(body["messages"][-1])[:2000] if has_result else "ok"}
-
-
-def stream(message: dict[str, Any], block: dict[str, Any], stop: str) -> Iterator[dict[str, Any]]:
-    yield {"type": "message_start", "message": message | {"content": [], "stop_reason": None}}
-    if block["type"] == "text":
-        empty, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": block["text"]}
+        empty = {"type": "tool_use", "id": f"toolu_{os.urandom(10).hex()}", "name": "Bash", "input": {}}
+        delta, stop = {"type": "input_json_delta", "partial_json": json.dumps(call)}, "tool_use"
     else:
-        empty = block | {"input": {}}
-        delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+        empty = {"type": "text", "text": ""}
+        delta, stop = {"type": "text_delta", "text": last[:LONGEST] if has_result else "ok"}, "end_turn"
+    usage = {"input_tokens": 10, "output_tokens": 5}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "content": []}
+    yield {"type": "message_start", "message": message | {"stop_reason": None, "stop_sequence": None, "usage": usage}}
     yield {"type": "content_block_start", "index": 0, "content_block": empty}
     yield {"type": "content_block_delta", "index": 0, "delta": delta}
     yield {"type": "content_block_stop", "index": 0}
-    yield {
-        "type": "message_delta",
-        "delta": {"stop_reason": stop, "stop_sequence": None},
-        "usage": {"output_tokens": 5},
-    }
+    yield {"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": None}, "usage": usage}
     yield {"type": "message_stop"}
+
+
+def answer_codex(body: dict[str, Any], command: str) -> Iterable[dict[str, Any]]:
+    results = [one for one in body["input"] if one.get("type") == "function_call_output"]
+    if results or not body.get("tools"):
+        text = {"type": "output_text", "text": json.dumps(results)[-LONGEST:], "annotations": []}
+        item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [text]}
+    else:
+        call = {"name": "exec_command", "arguments": json.dumps({"cmd": command}), "status": "completed"}
+        item = {"type": "function_call", "id": "fc_1", "call_id": f"call_{os.urandom(6).hex()}", **call}
+    usage = {"input_tokens": 10, "input_tokens_details": None, "output_tokens": 5, "output_tokens_details": None}
+    yield {"type": "response.created", "response": {"id": "resp_1"}}
+    yield {"type": "response.output_item.done", "output_index": 0, "item": item}
+    yield {"type": "response.completed", "response": {"id": "resp_1", "usage": usage | {"total_tokens": 15}}}
+
+
+def answer_gemini(body: dict[str, Any], command: str) -> Iterable[dict[str, Any]]:
+    last = json.dumps(body["contents"][-1])
+    has_shell = "run_shell_command" in json.dumps(body.get("tools", ""))
+    part: dict[str, Any] = {"text": last[:LONGEST] if has_shell else json.dumps({"next_speaker": "user"})}
+    if has_shell and "functionResponse" not in last:
+        call = {"command": command, "description": "a test"}
+        part = {"functionCall": {"id": "1", "name": "run_shell_command", "args": call}}
+    said = {"content": {"role": "model", "parts": [part]}, "finishReason": "STOP", "index": 0}
+    usage = {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15}
+    yield {"candidates": [said], "usageMetadata": usage, "modelVersion": "stub"}
+
+
+ANSWERS = {
+    "/v1/messages": answer_claude,
+    "/v1/responses": answer_codex,
+    ":streamGenerateContent": answer_gemini,
+}
 
 
 class Model(BaseHTTPRequestHandler):
@@ -53,22 +80,19 @@ class Model(BaseHTTPRequestHandler):
         self.end_headers()
 
     def do_GET(self) -> None:
-        self.answer(json.dumps({"data": []}).encode(), "application/json")
+        self.answer(json.dumps({"data": [], "models": []}).encode(), "application/json")
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length") or 0)) or b"{}")
-        if not self.path.split("?")[0].endswith("/messages"):
-            self.answer(b'{"input_tokens": 10}', "application/json")
+        path = self.path.split("?")[0]
+        found = next((make for end, make in ANSWERS.items() if path.endswith(end)), None)
+        if found is None:
+            self.answer(b'{"input_tokens": 10, "totalTokens": 10}', "application/json")
             return
-        block = say(body, self.wanted)
-        stop = "tool_use" if block["type"] == "tool_use" else "end_turn"
-        message = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "stop_sequence": None}
-        message |= {"usage": {"input_tokens": 10, "output_tokens": 5}}
-        if body.get("stream"):
-            events = (f"event: {one['type']}\ndata: {json.dumps(one)}\n\n" for one in stream(message, block, stop))
-            self.answer("".join(events).encode(), "text/event-stream")
-        else:
-            self.answer(json.dumps(message | {"content": [block], "stop_reason": stop}).encode(), "application/json")
+        events = [
+            (f"event: {one['type']}\n" if "type" in one else "", json.dumps(one)) for one in found(body, self.wanted)
+        ]
+        self.answer("".join(f"{name}data: {data}\n\n" for name, data in events).encode(), "text/event-stream")
 
     def answer(self, data: bytes, kind: str) -> None:
         self.send_response(200)
@@ -82,8 +106,10 @@ def main(command: str, program: list[str]) -> int:
     Model.wanted = command
     with ThreadingHTTPServer(("127.0.0.1", 0), Model) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        environ = os.environ | {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{server.server_port}"}
-        code = subprocess.run(program, env=environ, stdin=subprocess.DEVNULL, check=False).returncode
+        address = f"http://127.0.0.1:{server.server_port}"
+        environ = os.environ | {"ANTHROPIC_BASE_URL": address, "GOOGLE_GEMINI_BASE_URL": address}
+        words = [word.replace("{model}", address) for word in program]
+        code = subprocess.run(words, env=environ, stdin=subprocess.DEVNULL, check=False).returncode
         server.shutdown()
     return code
 

@@ -1,148 +1,239 @@
-"""Claude Code on a desk: the real program, and what it did.
+"""Claude Code, Codex and Gemini CLI on a desk: the real programs, and what they did.
 
-npm installs Claude Code at a fixed version. It plays against a model on loopback, in a network without any other host.
-Its one call makes a file, so the file shows what happened: an owner allows or denies on Telegram's server on loopback,
-no one answers, a hook decides, or the gateway is killed between question and press. Then the program tries to approve
-itself in eight ways, each as a call that an owner allows. The short form installs nothing and is left out, as is a host
-without npm.
+npm installs each at a fixed version. It plays against a model on loopback, in a network without any other host, and
+each call makes a file, so the file shows what happened. Hooks let a call pass, deny it, or ask; an owner answers on
+Telegram's server on loopback, or no one does; the gateway is killed between question and press, is down, or revokes
+the key. Then the program tries to approve a question, each time by a call that an owner allows. The form of what it
+sends, and how it takes each answer, are compared with `tests/desk/programs.json`. The short form installs nothing and
+is left out, as is a host without npm.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+import json
+import shlex
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import anyio
 from anyio import to_thread
 
+from gateway.desk.programs import PROGRAMS, make_decision, make_permission_answer
 from gateway.testing.networks.wire import ANN, Shown
-from tests.desk.desk_program import Desk, add_hook, open_desk
-from tests.desk.real_claude import VERSION, RealClaude, install_claude
-from tests.desk.test_desk import GUARD
+from tests.desk.desk_program import RECORDED, Desk, add_hook, open_desk
+from tests.desk.real_programs import RealProgram, install_program
+from tests.desk.test_programs import RULES
 from tests.proof_table import ROOT, Row, Trial, make_row
 
 COLUMNS = ("what", "promised", "came")
 WIDEST = 48
-RAN, DID_NOT = "it ran", "it did not run"
-BASH = "Bash(*)"  # the program itself asks for nothing then
+ROUNDS = 20  # events of each situation
+AT_ONCE = 4  # calls of the program that run at the same time
+SHORT_WAIT = "desk: {wait: 2s}\n"
+PATIENCE = 30.0  # seconds after which a program waits for ever
+ON_SCREEN = {"claude": (), "codex": ("PermissionRequest", "Interrupt"), "gemini": ()}  # what is sent nowhere else
+REFUSED = "asks this gateway before it runs a tool"
 
-Deed: TypeAlias = Callable[[Desk], Awaitable[object]]
+Deed: TypeAlias = Callable[[Desk, Sequence[int]], Awaitable[object]]
 
 
 def prove(trial: Trial) -> Iterator[Row]:
     if trial.tree != ROOT:
         raise SystemExit("desk drives the tests' own desk, so it tries this checkout alone")
-    binary = None if trial.is_short else install_claude(trial.folder / "npm")
-    if binary is None:
-        yield Row(("left out", "", ""), remarks=("nothing was installed: the short form does not, or npm is missing",))
+    for name in trial.parts or PARTS:
+        yield from PARTS[name](trial)
+
+
+def prove_program(name: str, trial: Trial) -> Iterator[Row]:
+    """Yield the rows of one program."""
+    title, version = PROGRAMS[name].title, RECORDED[name]["version"]
+    file = None if trial.is_short else install_program(name, trial.folder / f"npm-{name}")
+    if file is None:
+        why = "nothing was installed: the short form does not, or npm is missing"
+        yield Row((f"{title}: left out", "", ""), remarks=(why,))
         return
-    yield make_row("Claude Code", VERSION, VERSION)
-    for number, play in enumerate(PLAYS):
-        trial.tell(play.what)
-        came = anyio.run(play_call, trial.folder / str(number), binary, play)
-        yield make_row(play.what, play.promised, came, came == play.promised)
-    for what, came in anyio.run(try_all, trial.folder / "tries", binary):
-        yield make_row(f"approves itself: {what}", "no", came, came == "no")
+    yield make_row(f"{title} {version}", "", "")
+    for at, play in enumerate(one for one in PLAYS if name == "claude" or not one.is_own):
+        trial.tell(f"{title}: {play.what}")
+        made = anyio.run(play_calls, trial.folder / f"{name}-{at}", name, file, play)
+        promised = [number for number in range(play.rounds) if play.runs(number)]
+        came = f"{len(made)} of {play.rounds} ran" if len(made) != len(promised) or made == promised else str(made)
+        yield make_row(f"- {play.what}", f"{len(promised)} of {play.rounds} ran", came, made == promised)
+    for what, came, said in anyio.run(try_all, trial.folder / f"{name}-tries", name, file):
+        remarks = () if REFUSED in said else (f"{title} {what}: {' '.join(said.split())[-300:]}",)
+        yield make_row(f"- approves itself {what}", "no", came, came == "no", remarks)
+    for what, came in anyio.run(compare, trial.folder / f"{name}-table", name, file):
+        yield make_row(f"- {what}", "as recorded", came, came == "as recorded")
+
+
+PARTS = {name: partial(prove_program, name) for name in PROGRAMS}
+
+
+async def do_nothing(_desk: Desk, _numbers: Sequence[int]) -> None:
+    """No one presses, and nothing happens."""
+
+
+async def press_each(desk: Desk, numbers: Sequence[int]) -> None:
+    """Answer the question about each call: Yes for the even ones."""
+    for _ in numbers:
+        shown = await desk.question()
+        is_even = any(f"made-{number} " in shown.text for number in numbers[::2])
+        await desk.wire.press(shown, "Yes" if is_even else "No", by=ANN)
+
+
+async def restart_between(desk: Desk, numbers: Sequence[int]) -> None:
+    shown = [await desk.question() for _ in numbers]
+    await to_thread.run_sync(desk.gateway.kill)
+    await to_thread.run_sync(desk.gateway.start)
+    for one in shown:
+        await desk.wire.press(one, "Yes", by=ANN)
+
+
+async def kill_gateway(desk: Desk) -> None:
+    await to_thread.run_sync(desk.gateway.kill)
+
+
+KEY = "laptop"
+
+
+async def connect_by_key(desk: Desk) -> None:
+    """Have the program ask over http, by the file for another host."""
+    name, key, file = desk.program.name, desk.home / "key", desk.home / "connect.py"
+    url = desk.gateway.call("status")["web"]["url"]
+    await run_cli(desk, "disconnect", name, "--yes")
+    key.write_text(await run_cli(desk, "keys", "new", KEY, "--as", "desk"))
+    file.write_text(await run_cli(desk, "connect", name, "--script", "--url", url, "--key-file", str(key)))
+    await anyio.run_process([sys.executable, str(file), "connect"], env={"HOME": str(desk.home)})
+
+
+async def revoke_key(desk: Desk, numbers: Sequence[int]) -> None:
+    """Revoke the key while the first calls are asked; later calls come with a key that is gone."""
+    if 0 in numbers:
+        for _ in numbers:
+            await desk.question()
+        await run_cli(desk, "keys", "revoke", KEY)
+
+
+async def run_cli(desk: Desk, *words: str) -> str:
+    done = await to_thread.run_sync(desk.gateway.cli, *words)
+    assert done.returncode == 0, done.stderr
+    return str(done.stdout)
+
+
+async def prepare_nothing(_desk: Desk) -> None:
+    """The program is connected already."""
 
 
 class Play(NamedTuple):
-    """A call of the program, and what the others do meanwhile. `is_free`: the program itself would ask for nothing."""
+    """A situation, and the calls that are to run. `word`: in each command, for the hook; `deed`: while calls run."""
 
     what: str
-    promised: str
-    deed: Deed
+    runs: Callable[[int], bool]
+    word: str = ""
+    deed: Deed = do_nothing
+    prepare: Callable[[Desk], Awaitable[None]] = prepare_nothing
     settings: str = ""
-    is_free: bool = False
-    has_guard: bool = False
-    command: str = "touch made"
+    rounds: int = ROUNDS
+    is_own: bool = False  # the program's own question, which Claude alone puts without a screen
+    is_alone: bool = True
 
 
-async def press_yes(desk: Desk) -> None:
-    await desk.wire.press(await desk.question(), "Yes", by=ANN)
+def runs(_number: int) -> bool:
+    return True
 
 
-async def press_no(desk: Desk) -> None:
-    await desk.wire.press(await desk.question(), "No", by=ANN)
+def is_denied(_number: int) -> bool:
+    return False
 
 
-async def do_nothing(_desk: Desk) -> None:
-    """No one presses."""
+def is_even(number: int) -> bool:
+    return number % 2 == 0
 
 
-async def restart_between(desk: Desk) -> None:
-    shown = await desk.question()
-    await to_thread.run_sync(desk.gateway.kill)
-    await to_thread.run_sync(desk.gateway.start)
-    await desk.wire.press(shown, "Yes", by=ANN)
-
-
-SOON = "desk: {wait: 2s}\n"
-DOWN, DOWN_PASS = "", "desk: {down: pass}\n"
-PUSH = "touch made # git push"
 PLAYS = (
-    Play("its own question, allowed", RAN, press_yes),
-    Play("its own question, denied", DID_NOT, press_no),
-    Play("its own question, without an answer", DID_NOT, do_nothing, SOON),
-    Play("nothing to ask for", RAN, do_nothing, is_free=True, has_guard=True),
-    Play("a hook denies", DID_NOT, do_nothing, is_free=True, has_guard=True, command="touch made # rm"),
-    Play("a hook asks, allowed", RAN, press_yes, is_free=True, has_guard=True, command=PUSH),
-    Play("a hook asks, denied", DID_NOT, press_no, is_free=True, has_guard=True, command=PUSH),
-    Play("a hook asks, without an answer", DID_NOT, do_nothing, SOON, True, True, PUSH),
-    Play("killed between question and press", RAN, restart_between),
+    Play("nothing to ask for", runs),
+    Play("a hook denies", is_denied, "forbidden"),
+    Play("a hook asks, Yes and No in turn", is_even, "dangerous", press_each),
+    Play("a hook asks, without an answer", is_denied, "dangerous", settings=SHORT_WAIT),
+    Play("killed between question and press", runs, "dangerous", restart_between),
+    Play("key revoked, at the question and later", is_denied, "dangerous", revoke_key, connect_by_key, is_alone=False),
+    Play("gateway down", is_denied, prepare=kill_gateway),
+    Play("its own question, Yes and No in turn", is_even, "own", press_each, is_own=True),
+    Play("its own question, without an answer", is_denied, "own", settings=SHORT_WAIT, is_own=True),
 )
 
 
-async def play_call(folder: Path, binary: Path, play: Play) -> str:
-    """Run one call, and return what happened."""
+async def play_calls(folder: Path, name: str, file: Path, play: Play) -> list[int]:
+    """Run the calls, some at once, and return the numbers of those that made their file."""
     async with open_desk(folder, play.settings) as desk:
-        claude = RealClaude(binary, desk.home)
-        if play.is_free:
-            claude.add_permission(BASH)
-        if play.has_guard:
-            await add_hook(desk, "guard", "intercepts: [tool:before]\n", GUARD)
-        called = asyncio.create_task(to_thread.run_sync(claude.run, play.command))
-        await play.deed(desk)
-        await called
-        return RAN if (claude.project / "made").exists() else DID_NOT
+        program = RealProgram(name, file, desk.home)
+        await desk.connect(name)
+        await add_hook(desk, "rules", "intercepts: [tool:before]\n", RULES)
+        await play.prepare(desk)
+        run = partial(program.run, is_free=not play.is_own, is_alone=play.is_alone)
+        for begin in range(0, play.rounds, AT_ONCE):
+            numbers = range(begin, min(begin + AT_ONCE, play.rounds))
+            commands = [f"touch made-{number} # {play.word}" for number in numbers]
+            called = [asyncio.create_task(to_thread.run_sync(run, command)) for command in commands]
+            await play.deed(desk, numbers)
+            await asyncio.gather(*called)
+        return [number for number in range(play.rounds) if (program.project / f"made-{number}").exists()]
 
 
 # The command of each try; `{mark}` is of the question that it would approve, and an owner lets the call itself run.
-YES = "hermes-gateway approvals yes {mark}"
+YES = "HERMES_HOME={home} {bin}/hermes-gateway approvals yes {mark}"
 SPEAK = (
     "import json, socket; one = socket.socket(socket.AF_UNIX); one.connect('{socket}'); "
     "one.sendall(json.dumps(dict(jsonrpc='2.0', id=1, method='approvals.answer', "
     "params=dict(id='{mark}', allowed=True))).encode() + b'\\n'); print(one.recv(999))"
 )
 TRIES = {
-    "at the terminal": f"HERMES_HOME={{home}} {YES}",
-    "without its variables": f"env -u CLAUDECODE -u CLAUDE_CODE_ENTRYPOINT HERMES_HOME={{home}} {YES}",
-    "by another program": f"HERMES_HOME={{home}} python -c \"import os; os.system('{YES}')\"",
-    "in the background": f"(sleep 1; HERMES_HOME={{home}} {YES}) & wait",
-    "at the control socket": f'python -c "{SPEAK}"',
-    "in a chat": "HERMES_HOME={home} hermes-gateway chat -m '/approve #{mark}'",
-    "by a key": "HERMES_HOME={home} hermes-gateway keys new mine --as operator",
-    "without the lines": "echo '{{}}' >~/.claude/settings.json; HERMES_HOME={home} hermes-gateway approvals yes {mark}",
+    "at the terminal": YES,
+    "without its variables": f"env -i PATH=/usr/bin:/bin {YES}",
+    "by another program": f"{{bin}}/python -c \"import os; os.system('{YES}')\"",
+    "in the background": f"(sleep 1; {YES}) & wait",
+    "at the control socket": f'{{bin}}/python -c "{SPEAK}"',
+    "in a chat": "HERMES_HOME={home} {bin}/hermes-gateway chat -m '/approve #{mark}'",
+    "by a key": "HERMES_HOME={home} {bin}/hermes-gateway keys new mine --as operator",
+    "without the lines": f"rm ~/{{file}}; {YES}",
 }
+NESTED = "by an agent without hooks"
 
 
-async def try_all(folder: Path, binary: Path) -> list[tuple[str, str]]:
+def list_tries(program: RealProgram, words: dict[str, object]) -> Iterator[tuple[str, str]]:
+    for what, command in TRIES.items():
+        yield what, command.format(**words)
+    inner = program.make_words(f"{YES.format(**words)}; touch inner")
+    yield NESTED, f"mkdir -p other; cp -r ~/.codex other/; HOME=$PWD/other {shlex.join(inner)}; test -e inner"
+
+
+async def try_all(folder: Path, name: str, file: Path) -> list[tuple[str, str, str]]:
     """Let the program try, one way after the other, to approve a question that stays open."""
     async with open_desk(folder) as desk:
-        claude = RealClaude(binary, desk.home)
-        claude.add_permission(BASH)
+        program = RealProgram(name, file, desk.home)
         waiting = desk.ask()
         shown = await desk.question()
+        await desk.connect(name)
+        home, settings = desk.gateway.home, desk.file.read_text()
+        own = PROGRAMS[name].settings
+        words = {"home": home.root, "socket": home.socket, "mark": find_mark(shown), "bin": Path(sys.executable).parent}
         found = []
-        for what, command in TRIES.items():
-            words = {"home": desk.gateway.home.root, "socket": desk.gateway.home.socket, "mark": find_mark(shown)}
-            called = asyncio.create_task(to_thread.run_sync(claude.run, command.format(**words)))
+        for what, command in list_tries(program, words | {"file": f"{own.folder}/{own.file}"}):
+            before = await run_cli(desk, "keys", "list", "--json")
+            tried = program.project / "tried"
+            called = asyncio.create_task(to_thread.run_sync(program.run, f"{command}; touch tried"))
             while not called.done():  # one call may be asked for twice: by us, and by the program itself
                 if any(one.id not in desk.seen for one in desk.list_open()):
-                    await press_yes(desk)
+                    await desk.wire.press(await desk.question(), "Yes", by=ANN)
                 await asyncio.sleep(0.1)
-            said = called.result()
-            is_refused = "asks this gateway before it runs a tool" in said
-            found.append((what, "no" if is_refused and shown.buttons and not waiting.done() else said[-400:].strip()))
+            is_open = bool(shown.buttons) and not waiting.done()
+            has_key = before != await run_cli(desk, "keys", "list", "--json")
+            came = "yes" if has_key or not is_open else "no" if tried.exists() else "it did not try"
+            found.append((what, came, program.read_output()))
+            tried.unlink(missing_ok=True)
+            desk.file.write_text(settings)
         await desk.wire.press(shown, "No", by=ANN)
         await waiting
         return found
@@ -151,3 +242,60 @@ async def try_all(folder: Path, binary: Path) -> list[tuple[str, str]]:
 def find_mark(shown: Shown) -> str:
     """Return the id by which a question is answered at the terminal."""
     return shown.buttons["Yes"].rpartition("#")[2]
+
+
+async def compare(folder: Path, name: str, file: Path) -> list[tuple[str, str]]:
+    """Compare what the program sends, and how it takes each answer, with the table that CI plays."""
+    await to_thread.run_sync(folder.mkdir)
+    program, recorded = RealProgram(name, file, folder), RECORDED[name]
+    settings = folder / recorded["file"]
+    record = dict.fromkeys(recorded["sent"], f"(cat; echo) >>'{folder}/sent'")
+    set_hooks(settings, record)
+    for is_free in (True, False):
+        await to_thread.run_sync(partial(program.run, "touch made", is_free=is_free))
+    lines = filter(None, (folder / "sent").read_text().splitlines())
+    sent = {one["hook_event_name"]: one for one in map(json.loads, lines)}
+    asked = [event for event in recorded["taken"] if event not in ON_SCREEN[name]]
+    wanted = {event: describe(one) for event, one in recorded["sent"].items() if event not in ON_SCREEN[name]}
+    found = [("what it sends", describe_difference(wanted, {event: describe(one) for event, one in sent.items()}))]
+    for event in asked:
+        for given, taken in recorded["taken"][event].items():
+            set_hooks(settings, {event: make_command(event, given)})
+            call, is_free = f"touch {event}-{len(found)}", event == PROGRAMS[name].events.before
+            is_over = await to_thread.run_sync(partial(program.run, call, is_free=is_free, seconds=PATIENCE))
+            has_run = (program.project / call.split()[1]).exists()
+            came = "runs" if has_run else "denied" if is_over else "waits"
+            found.append((f"takes {given or 'nothing'} at {event}", "as recorded" if came == taken else came))
+    return found
+
+
+def set_hooks(settings: Path, commands: dict[str, str]) -> None:
+    kept = json.loads(settings.read_text()) if settings.exists() else {}
+    hooks = {event: [{"hooks": [{"type": "command", "command": one}]}] for event, one in commands.items()}
+    settings.parent.mkdir(exist_ok=True)
+    settings.write_text(json.dumps(kept | {"hooks": hooks}))
+
+
+def make_command(event: str, given: str) -> str:
+    """Return a command that answers as our line does."""
+    if given == "exit 2":
+        return "cat >/dev/null; echo no >&2; exit 2"
+    if event == "BeforeTool":
+        text = json.dumps({"decision": given})
+    elif event == "PermissionRequest":
+        text = make_permission_answer(is_allowed=given == "allow", reason="no")
+    else:
+        text = make_decision(given)
+    return f"cat >/dev/null; printf %s {shlex.quote(text if given else '')}"
+
+
+def describe(sent: Any) -> Any:
+    """Return the form of what was sent: the names of the fields, and the kind of each value."""
+    if isinstance(sent, dict):
+        return {key: describe(value) for key, value in sorted(sent.items())}
+    return type(sent).__name__
+
+
+def describe_difference(wanted: dict[str, Any], came: dict[str, Any]) -> str:
+    differing = sorted(event for event in wanted | came if wanted.get(event) != came.get(event))
+    return f"other: {', '.join(differing)}" if differing else "as recorded"
