@@ -9,6 +9,9 @@ Work that a step hands to a thread runs on while the loop is elsewhere. A turn t
 was never found marked, is therefore doubted (`is_doubted`): its mark is in a place of its own through the whole call of
 a tool, waiting included.
 
+A mark that the process before this one has left stays in such a place until the turn's claim has counted this death:
+otherwise a second turn that kills could end this process first, and the death of the first one would never count.
+
 The last place of the file holds the last time at which tools that may change files were at work: if one of them ended
 the process, its changes to files are no person's doing.
 
@@ -116,8 +119,10 @@ class TurnMarks:
                 with suppress(ValueError):  # an empty place
                     began, ended = map(float, b" ".join(marks[TOOLS_PLACE - 1 :]).split())
                     self.tools.remember(began, ended)
+            self._held = dict(zip(HELD_PLACES, self.cut_off, strict=False))
+            held = b"".join(_encode(self._held.get(place, "")) for place in HELD_PLACES)
             os.ftruncate(self._file, 0)
-            os.pwrite(self._file, now.ljust(WIDTH) + BLANK * (HELD_PLACES.stop - 1), 0)
+            os.pwrite(self._file, now.ljust(WIDTH) + BLANK + held, 0)
         except OSError as error:
             log.warning("a turn that kills the gateway will not be found out: %s: %s", self._path, error.strerror)
 
@@ -127,6 +132,13 @@ class TurnMarks:
                 os.ftruncate(self._file, 0)
             os.close(self._file)
             self._file = -1
+
+    def forget(self, turn_id: str) -> None:
+        """Remove the marks that the process before this one left of the turn, whose death is recorded now."""
+        self.cut_off.discard(turn_id)
+        for place in [place for place, held in self._held.items() if held == turn_id]:
+            del self._held[place]
+            self._write(place, BLANK)
 
     @contextmanager
     def use(self, turn_id: str, *, is_doubted: bool = False) -> Iterator[None]:

@@ -90,6 +90,21 @@ def test_what_stands_in_the_file_at_the_next_start_was_cut_off(path: Path) -> No
     assert last.cut_off == set()
 
 
+def test_a_mark_outlives_the_next_process_until_its_death_is_counted(path: Path) -> None:
+    """A second turn that kills must not end that process before the first one is claimed: its death would not count."""
+    first, second, third, last = (TurnMarks(path) for _ in range(4))
+    first.open()
+    first.put(b"t1".ljust(WIDTH))
+    second.open()
+    second.put(b"t2".ljust(WIDTH))
+    third.open()
+    assert third.cut_off == {"t1", "t2"}
+    third.forget("t1")
+    assert standing(path) == ["t2"]
+    last.open()
+    assert last.cut_off == {"t2"}
+
+
 @pytest.mark.parametrize("left", [b"", b"rubbish", b"x" * 5000, b"\xff" * 1700], ids=["", "short", "long", "odd"])
 def test_of_another_start_of_the_machine_or_no_marks_at_all_nobody_is_guilty(path: Path, left: bytes) -> None:
     path.write_bytes(left)

@@ -426,7 +426,8 @@ class Lane:
             arrival.settle(job.on)
         self.job = job
         owed.forget(events)
-        self._context.marks.cut_off.discard(job.turn_id)  # the claim has counted this death
+        if job.deaths:
+            self._context.marks.forget(job.turn_id)
         return TurnClaim(self._context, claimed, job, owed)
 
     async def _run(self, claim: TurnClaim) -> bool:
