@@ -121,7 +121,7 @@ def _read_place(one: Mapping[str, Any]) -> str:
     """Return the chat that gets the answer, as `send` takes it; "": none, or several."""
     deliver, origin = str(one.get("deliver") or "local"), one.get("origin")
     if deliver != "origin":
-        return "" if deliver == "local" or "," in deliver else deliver
+        return "" if deliver in ("local", "all") or "," in deliver else deliver
     if not isinstance(origin, dict) or not origin.get("platform") or not origin.get("chat_id"):
         return ""
     thread = f":{origin['thread_id']}" if origin.get("thread_id") else ""

@@ -60,7 +60,13 @@ def test_what_has_no_place_is_listed_by_job(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("deliver", "to"),
-    [("origin", "telegram:5:17"), ("local", None), ("discord:99", "discord:99"), ("telegram", "telegram")],
+    [
+        ("origin", "telegram:5:17"),
+        ("local", None),
+        ("discord:99", "discord:99"),
+        ("telegram", "telegram"),
+        ("all", None),
+    ],
 )
 def test_the_answer_goes_where_it_went(tmp_path: Path, deliver: str, to: str | None) -> None:
     origin = {"platform": "telegram", "chat_id": "5", "thread_id": "17"}
