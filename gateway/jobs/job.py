@@ -19,7 +19,7 @@ from gateway.messages.roles import Role
 from gateway.yaml_source.timetable import Interval, Timetable, parse_timetable
 from gateway.yaml_source.units import format_duration, parse_duration
 
-MAX_AHEAD = 366 * 86_400.0
+MAX_AHEAD = 10 * 366 * 86_400.0
 SHORTEST_INTERVAL = 60.0
 MOST_COUNTED = 10_000  # moments that were missed in a row
 MOST_ROWS, LONGEST_KEPT = 1000, 90 * 86_400.0  # of the history of a job
@@ -152,7 +152,7 @@ class JobTime(NamedTuple):
 
 
 def parse_time(when: str, zone: str, now: float, ahead: Callable[[], float] = float) -> JobTime:
-    """Read a time. Raises AgentError when it is none, past, more than a year ahead, or too often."""
+    """Read a time. Raises AgentError when it is none, past, more than ten years ahead, or too often."""
     text = when.strip()
     if (duration := parse_duration(text)) is not None:
         return JobTime(_check_ahead(when, now + duration, now), ahead())
@@ -166,8 +166,10 @@ def parse_time(when: str, zone: str, now: float, ahead: Callable[[], float] = fl
 
 
 def _check_ahead(when: str, at: float, now: float) -> float:
-    if not 0 < at - now <= MAX_AHEAD:
-        raise AgentError(f"{when!r} is past, or more than a year ahead")
+    if at <= now:
+        raise AgentError(f"{when!r} is past")
+    if at > now + MAX_AHEAD:
+        raise AgentError(f"{when!r} is more than ten years ahead")
     return at
 
 
