@@ -1,6 +1,6 @@
 """Answers about sessions: lists, contents, search, export and removal."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
@@ -13,7 +13,7 @@ from gateway.records.names import KnownNames, fold_name
 from gateway.sessions.export import as_fields, as_json, as_markdown
 from gateway.sessions.removal import forget_sessions
 from gateway.sessions.repository import SessionRepository
-from gateway.sessions.search import SessionInfo, SessionNames, SessionSearch, find_session
+from gateway.sessions.search import ORDERS, SessionInfo, SessionNames, SessionSearch, find_session
 from gateway.sessions.verbs import (
     SessionExportParams,
     SessionListParams,
@@ -42,7 +42,7 @@ async def sessions_list(search: SessionSearch, names: KnownNames, params: Sessio
     listed = [{**msgspec.to_builtins(row), "chat": names.find_chat(row.session_key)} for row in rows]
     return {
         "sessions": listed,
-        "next": make_cursor(rows, params.limit, lambda row: (ORDER_KEYS[params.sort](names, row), row.session_id)),
+        "next": make_cursor(rows, params.limit, lambda row: (find_sort_key(names, params.sort, row), row.session_id)),
         "names": names.describe([*(row.whose for row in rows), *(one["chat"] for one in listed)]),
     }
 
@@ -50,6 +50,13 @@ async def sessions_list(search: SessionSearch, names: KnownNames, params: Sessio
 def find_session_name(names: KnownNames, platform: str, user_id: str, key: str) -> str:
     """Return the name by which a session is sorted: that of its chat, else of its person, else its key."""
     return fold_name(names.chats.find(names.find_chat(key)) or names.people.find(f"{platform}:{user_id}") or key)
+
+
+def find_sort_key(names: KnownNames, order: SessionOrder, row: SessionInfo) -> float | str:
+    """Return the value by which the search sorts a row."""
+    if order == "name":
+        return find_session_name(names, row.platform, row.user_id, row.session_key)
+    return float(getattr(row, ORDERS[order][0]))
 
 
 def make_filter(names: KnownNames, text: str) -> Callable[[str, str, str, str], bool] | None:
@@ -63,15 +70,6 @@ def make_filter(names: KnownNames, text: str) -> Callable[[str, str, str, str], 
         return wanted in said or f"{platform}:{user_id}" in people or (bool(chats) and names.find_chat(key) in chats)
 
     return is_meant
-
-
-ORDER_KEYS: Mapping[SessionOrder, Callable[[KnownNames, SessionInfo], float | str]] = {
-    "latest": lambda _, row: row.last_active,
-    "began": lambda _, row: row.began,
-    "turns": lambda _, row: row.turns,
-    "name": lambda names, row: find_session_name(names, row.platform, row.user_id, row.session_key),
-}
-"""The sort key of a row in each order: the same value as in `ORDERS` of the search."""
 
 
 async def sessions_show(
