@@ -6,7 +6,6 @@ The gateway sends them, like any other message. On a network that lets no bot be
 import argparse
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -38,18 +37,6 @@ FIRST_PATIENCE = 120.0  # seconds for the person to write to the bot
 HEARD = ("message:received", "command:*")
 
 
-@dataclass(frozen=True, slots=True)
-class ServedBot:
-    """An enabled bot, and the ids of its owners there."""
-
-    account: PlatformAccount
-    owners: tuple[str, ...]
-
-    @property
-    def name(self) -> str:
-        return self.account.name
-
-
 def add_message_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to", metavar="NETWORK", default="", help="only with the bots of NETWORK, or with the bot NETWORK:NAME"
@@ -63,7 +50,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
         ConfigError: no bot was found.
         NotRunning: no gateway runs, and the person did not want one started here.
     """
-    bots = [bot for bot in list_bots(load(home)) if args.to in ("", bot.name, bot.account.platform)]
+    bots = [bot for bot in list_bots(load(home)) if args.to in ("", bot.name, bot.platform)]
     if not bots:
         what = f"{args.to} is not connected" if args.to else "no chat network is connected"
         raise ConfigError(f"{what}\nconnect one with: hermes-gateway setup NETWORK")
@@ -74,15 +61,12 @@ def load(home: Home) -> Configuration:
     return load_configuration(load_settings_schema(), home, get_process_environment())
 
 
-def list_bots(configuration: Configuration) -> list[ServedBot]:
+def list_bots(configuration: Configuration) -> list[PlatformAccount]:
     """List the enabled bots that have all required settings."""
-    owners = configuration.settings.access.owners
-    return [
-        ServedBot(one, tuple(getattr(owners, one.platform))) for one in list_enabled(configuration.settings.platforms)
-    ]
+    return list_enabled(configuration.settings.platforms)
 
 
-def write_to_owners(bots: list[ServedBot], home: Home) -> int:
+def write_to_owners(bots: list[PlatformAccount], home: Home) -> int:
     """Have the model say its first words here, and pass them on; return 1 if they did not reach an owner."""
     words = ask_first_words(home)
     served = {one["name"] for one in call_gateway(home.socket, "platform.list", SEND_PATIENCE)["platforms"]}
@@ -104,19 +88,19 @@ def ask_first_words(home: Home) -> str:
     return str(answer["reply"])
 
 
-def write_by_bot(bot: ServedBot, served: set[str], home: Home, words: str) -> list[str]:
+def write_by_bot(bot: PlatformAccount, served: set[str], home: Home, words: str) -> list[str]:
     """Write to the bot's owners; return the faults."""
     if bot.name not in served:
         return [f"{bot.name}: the gateway that runs does not serve it yet\nhermes-gateway restart, and then: {AGAIN}"]
     text = f"{words[:LONGEST_WORDS] or FALLBACK}\n\n{TEXT}"
-    owners = bot.owners or find_first_owner(bot, home)
+    owners = getattr(load(home).settings.access.owners, bot.platform) or find_first_owner(bot, home)
     if not owners:
         lets_in = "it answers with a code, and this lets you in: hermes-gateway pairing approve CODE --as owner"
         return [f"{bot.name}: the bot knows nobody yet who owns it: {describe_link(bot, home)}\n{lets_in}"]
     return [fault for owner in owners if (fault := write_to_owner(bot, owner, home, text))]
 
 
-def find_first_owner(bot: ServedBot, home: Home) -> tuple[str, ...]:
+def find_first_owner(bot: PlatformAccount, home: Home) -> tuple[str, ...]:
     """Pair the person at this terminal, by the code that the bot sends them; empty: they do so later."""
     if not can_ask():
         return ()
@@ -124,7 +108,7 @@ def find_first_owner(bot: ServedBot, home: Home) -> tuple[str, ...]:
     while code := ask_line("the code (Enter: later)"):
         try:
             guest = call_gateway(home.socket, "pairing.approve", SEND_PATIENCE, code=code, role="owner")
-            return (str(guest["user_id"]),) if guest["platform"] == bot.account.platform else ()
+            return (str(guest["user_id"]),) if guest["platform"] == bot.platform else ()
         except NotRunning:
             raise
         except GatewayError as error:
@@ -132,7 +116,7 @@ def find_first_owner(bot: ServedBot, home: Home) -> tuple[str, ...]:
     return ()
 
 
-def write_to_owner(bot: ServedBot, owner: str, home: Home, text: str) -> str:
+def write_to_owner(bot: PlatformAccount, owner: str, home: Home, text: str) -> str:
     """Write to an owner, if necessary after they have written to the bot; return the fault, or ""."""
     with ControlClient(home.socket, timeout=FIRST_PATIENCE) as tail:
         tail.start("events.tail", {"names": [*HEARD]})
@@ -158,7 +142,7 @@ def write_to_owner(bot: ServedBot, owner: str, home: Home, text: str) -> str:
         return f"{bot.name}: {error}"
 
 
-def send_words(bot: ServedBot, owner: str, home: Home, text: str) -> str:
+def send_words(bot: PlatformAccount, owner: str, home: Home, text: str) -> str:
     """Have the bot write; return the fault, or "". Raises GatewayError if the network refuses it."""
     with show_progress(f"{bot.name}: writing to {owner}"):
         asked = {"to": f"{bot.name}:{owner}", "text": text, "wait": SEND_PATIENCE}
@@ -169,10 +153,10 @@ def send_words(bot: ServedBot, owner: str, home: Home, text: str) -> str:
     return ""
 
 
-def wait_for_person(tail: ControlClient, bot: ServedBot, owner: str) -> bool:
+def wait_for_person(tail: ControlClient, bot: PlatformAccount, owner: str) -> bool:
     """Wait until the person has written to the bot; False: they did not in time."""
     limit = time.monotonic() + FIRST_PATIENCE
-    wanted = {"platform": bot.account.platform, "account": bot.account.account, "user_id": owner}
+    wanted = {"platform": bot.platform, "account": bot.account, "user_id": owner}
     with suppress(TimeoutError):
         for message in tail.messages():
             fields = message.get("params", {}).get("fields", {})
@@ -183,11 +167,11 @@ def wait_for_person(tail: ControlClient, bot: ServedBot, owner: str) -> bool:
     return False
 
 
-def describe_link(bot: ServedBot, home: Home) -> str:
+def describe_link(bot: PlatformAccount, home: Home) -> str:
     """Describe how a person reaches the bot."""
-    check: PlatformCheck = load_part(list_places(home, all_packages=True)[bot.account.platform], "check")
+    check: PlatformCheck = load_part(list_places(home, all_packages=True)[bot.platform], "check")
     report = PlatformReport("the bot")
     with suppress(AdapterError):
-        report = anyio.run(check.check, bot.account.settings)
+        report = anyio.run(check.check, bot.settings)
     link = f" at {to_one_line(report.link)}" if report.link else ""
     return f"write /start to {to_one_line(report.who.partition(' (')[0])}{link}"
