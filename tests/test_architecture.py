@@ -80,7 +80,6 @@ SHORT = {
     "gateway/cli/disconnect.py": "a file is a verb that one types",
     "gateway/cli/open.py": "a file is a verb that one types",
     "gateway/cli/reload.py": "a file is a verb that one types",
-    "gateway/config/desk_settings.py": "a section of its own, which `connect` reads too",
     "gateway/backup/sqlite_copy.py": "a program, whose process reaches two folders",
     "gateway/transcript.py": "the name that programs import the conversation by",
     "gateway/late_imports.py": "models, hooks and networks load by it, and neither knows the other",

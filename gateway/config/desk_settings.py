@@ -24,6 +24,13 @@ class DeskSettings(Struct, frozen=True, kw_only=True):
         Literal["ask", "deny"],
         describe("the answer after that time: `ask` leaves it to the program's own dialog"),
     ] = "ask"
+    record: Annotated[
+        bool,
+        describe(
+            "also keep prompts, results of tools and answers in the history of their sessions, which otherwise has "
+            "questions and denials alone"
+        ),
+    ] = False
     down: Annotated[
         Literal["ask", "deny", "pass"],
         describe(

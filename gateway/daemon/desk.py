@@ -77,5 +77,6 @@ class DeskSocket:
         base, turns = self._base, self._turns
         parts, proposals = (base.engine, turns.outbox, self._storage.activity, base.tasks), turns.proposals
         people = proposals.list_owners, proposals.describe_person
-        questions = room.DeskQuestions(*parts, *people, lambda: base.settings.desk, proposals.node)
+        history = room.DeskHistory(self._storage.sessions)
+        questions = room.DeskQuestions(*parts, *people, lambda: base.settings.desk, proposals.node, history)
         return room.Desk(questions, base.registry, base.home)

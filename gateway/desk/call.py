@@ -32,6 +32,10 @@ class ProgramEvent(msgspec.Struct, frozen=True):
     tool_name: str = ""
     tool_input: dict[str, Any] = {}
     tool_response: Any = None
+    error: Any = None
+    prompt: Any = None
+    last_assistant_message: Any = None
+    prompt_response: Any = None
     source: str = ""  # of a change of settings
     file_path: str = ""
 

@@ -14,6 +14,7 @@ import msgspec
 from gateway.config.home import Home
 from gateway.desk.ask import DENIED
 from gateway.desk.call import DeskCall, DeskQuestion
+from gateway.desk.history import CallDecisions, describe_event, describe_refusal
 from gateway.desk.programs import Program, make_decision, make_permission_answer
 from gateway.desk.questions import DeskAnswer, DeskQuestions
 from gateway.desk.settings_file import has_ended_hooks, has_own_lines
@@ -76,11 +77,13 @@ class Desk(msgspec.Struct, frozen=True):
             self._emit_after(call)
         if event in events.ends:
             await self.questions.end(call)
+            if self.questions.read_settings().record:
+                await self.questions.history.add(call, *describe_event(call))
         return Answer()
 
     async def _judge(self, call: DeskCall) -> Answer:
         """Have the hooks decide about a call, and ask the owners what the hooks ask."""
-        answers: dict[str, Any] = {}
+        answers, decisions = dict[str, Any](), CallDecisions()
         asked = self._find_own_question(call)
         while asked or self.registry.scope({}).wants("tool:before"):
             if asked:
@@ -89,18 +92,19 @@ class Desk(msgspec.Struct, frozen=True):
                     return self._refuse(call, answered)
                 answers |= {one.id: "yes" for one in asked}
             try:
-                fault = await self._find_fault(call, answers)
+                fault = await self._find_fault(call, answers, decisions)
             except Pause as pause:
                 asked = pause.questions
                 continue
             if fault:
+                await self.questions.history.add(call, *describe_refusal(call, decisions.made, fault))
                 return deny(fault)
             break
         return Answer(0, make_decision("allow")) if answers and call.program.has_dialog else Answer()
 
-    async def _find_fault(self, call: DeskCall, answers: dict[str, Any]) -> str:
+    async def _find_fault(self, call: DeskCall, answers: dict[str, Any], decisions: CallDecisions) -> str:
         """Run the hooks, and return why the program must not make this call as it is; "" if it may."""
-        view = self.registry.scope(call.facts, answers=answers)
+        view = self.registry.scope(call.facts, answers=answers, owed=decisions)
         for ours in call.resolve():
             event = await view.run("tool:before", **ours, impl=None, result=None)
             if fault := find_call_fault(call, ours, event):

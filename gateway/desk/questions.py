@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from gateway.config.desk_settings import DeskSettings
 from gateway.desk.call import DeskCall, DeskQuestion
+from gateway.desk.history import DeskHistory, describe_answer
 from gateway.engine.interface import Engine
 from gateway.errors import Conflict
 from gateway.messages.message import Address, LiteralText
@@ -29,6 +30,7 @@ from gateway.questions.proposals import (
     Proposal,
     ProposalJournal,
     close_proposal,
+    describe_end,
     send_proposal,
     subject_of,
 )
@@ -73,7 +75,8 @@ class DeskQuestions(msgspec.Struct, frozen=True):
     describe_person: Callable[[str], str]
     read_settings: Callable[[], DeskSettings]
     node: str
-    waiting: dict[str, DeskCall] = {}  # by the keys of their questions
+    history: DeskHistory
+    waiting: dict[str, DeskQuestion] = {}  # by their keys
 
     @property
     def journal(self) -> ProposalJournal:
@@ -89,7 +92,7 @@ class DeskQuestions(msgspec.Struct, frozen=True):
         if not owners:
             report_no_owner()
         key = f"{DESK}:{call.program.name}:{question.id}"
-        self.waiting[key] = call
+        self.waiting[key] = question
         try:
             return await self._wait(question, key, shown, owners)
         except Exception:  # a cancelled one is withdrawn with its caller
@@ -125,40 +128,39 @@ class DeskQuestions(msgspec.Struct, frozen=True):
             while (await self._read(key)).proposal.state == "open":
                 await anext(tail)
         del self.waiting[key]
-        return await self._conclude(key)
+        return await self._conclude(question, key)
 
     async def withdraw(self, call: DeskCall) -> None:
         """Withdraw the questions about this call, whose caller has left."""
-        for key in [key for key, one in self.waiting.items() if one is call]:
-            del self.waiting[key]
-            await self._withdraw(key, GONE)
+        for key in [key for key, one in self.waiting.items() if one.call is call]:
+            await self._withdraw(self.waiting.pop(key), key, GONE)
 
     async def end(self, later: DeskCall) -> None:
         """Withdraw what was answered at the desk, as this later event shows."""
-        for key in [key for key, one in self.waiting.items() if one.is_ended_by(later)]:
-            await self._withdraw(key, AT_THE_DESK)
+        for key, one in [(key, one) for key, one in self.waiting.items() if one.call.is_ended_by(later)]:
+            await self._withdraw(one, key, AT_THE_DESK)
 
-    async def _withdraw(self, key: str, why: str) -> None:
+    async def _withdraw(self, question: DeskQuestion, key: str, why: str) -> None:
         seq, found = await self.journal.read(key)
         if found and found.state == "open":
-            await self._end(KeptProposal(seq, found), "withdrawn", why)
+            await self._end(question, KeptProposal(seq, found), "withdrawn", why)
 
     async def _read(self, key: str) -> KeptProposal:
         seq, kept = await self.journal.read(key)
         assert kept is not None
         return KeptProposal(seq, kept)
 
-    async def _conclude(self, key: str) -> DeskAnswer:
+    async def _conclude(self, question: DeskQuestion, key: str) -> DeskAnswer:
         """Write the end of the question, and return the answer that counts."""
         found = await self._read(key)
-        if found.proposal.state == "open" and not await self._end(found, "late"):
+        if found.proposal.state == "open" and not await self._end(question, found, "late"):
             found = await self._read(key)  # somebody answered in this moment
         match found.proposal.state:
             case "allowed":
-                await self._end(found, "done")
+                await self._end(question, found, "done")
                 return DeskAnswer("done", found.proposal.answered_by)
             case "refused":
-                await self._end(found, "refused")
+                await self._end(question, found, "refused")
                 return DeskAnswer("refused", found.proposal.answered_by)
             case "done":  # the answer was lost on its way to the program
                 return DeskAnswer("done", found.proposal.answered_by)
@@ -166,7 +168,7 @@ class DeskQuestions(msgspec.Struct, frozen=True):
                 return DeskAnswer("withdrawn")
         return DeskAnswer("late")
 
-    async def _end(self, found: KeptProposal, state: Outcome, result: str = "") -> bool:
+    async def _end(self, question: DeskQuestion, found: KeptProposal, state: Outcome, result: str = "") -> bool:
         """Write an end and show it in the chats; False if another end was faster."""
         ended = replace(found.proposal, state=state, result=result, mark="", shown=())  # the chats show the call
         try:
@@ -177,4 +179,6 @@ class DeskQuestions(msgspec.Struct, frozen=True):
         await self.activity.write(ActivityRecord(what="desk.end", on=on, who=ended.answered_by))
         who = self.describe_person(ended.answered_by)
         self.tasks.start_soon(close_proposal, self.engine, self.outbox, ended, who)
+        entries = describe_answer(question, describe_end(ended, who), is_allowed=state == "done")
+        await self.history.add(question.call, *entries)
         return True

@@ -21,6 +21,7 @@ from gateway.control.callers import find_user
 from gateway.desk.call import DeskCall, decode_event
 from gateway.desk.decision import Answer, deny, refuse
 from gateway.desk.decision import Desk as Desk
+from gateway.desk.history import DeskHistory as DeskHistory
 from gateway.desk.programs import PROGRAMS, Program
 from gateway.desk.questions import DeskQuestions as DeskQuestions
 from gateway.worker import kernel
