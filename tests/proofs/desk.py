@@ -1,4 +1,4 @@
-"""Claude Code, Codex and Gemini CLI on a desk: the real programs, and what they did.
+"""Claude Code, Codex and Gemini CLI: what the real programs did.
 
 npm installs each at a fixed version. It plays against a model on loopback, in a network without any other host, and
 each call makes a file, so the file shows what happened. Hooks let a call pass, deny it, or ask; an owner answers on
