@@ -36,7 +36,7 @@ from gateway.jobs.journal import JobJournal, StoredJob, find_missed, key_of, mak
 from gateway.jobs.messages import find_low_role, id_of, make_message
 from gateway.jobs.ping import call_ping
 from gateway.jobs.programs import MAY_HAVE_RUN, TOO_LONG, RunProgram, run_no_program, run_program
-from gateway.jobs.timer import LONGEST_JUMP, Clocks, Timer
+from gateway.jobs.timer import LONGEST_JUMP, Clocks, Now, Timer
 from gateway.messages.message import Message
 from gateway.messages.roles import Role
 from gateway.records import records, subjects
@@ -123,7 +123,7 @@ class JobRunner:
         key, due = key_of(job), job.find_next()
         if due is None:
             self._timer.drop(key)
-        elif job.asked or job.since != find_start(job, self._clocks):
+        elif job.asked or job.since != find_start(job, self._clocks.read()):
             self._timer.put(key, 0.0)
         else:
             self._timer.put(key, due - (job.ahead or 0.0), is_steady=job.ahead is not None)
@@ -147,12 +147,13 @@ class JobRunner:
                 return
 
     async def _begin_found(self, found: StoredJob) -> Job:
-        job, since = found.job, find_start(found.job, self._clocks)
+        job, now = found.job, self._clocks.read()
+        since = find_start(job, now)
         if job.since != since:
-            reached = max(job.reached, min(job.since, self._clocks.read_steady()))
+            reached = max(job.reached, min(job.since, now.steady))
             job = replace(job, since=since, reached=reached)
             await self._jobs.change(StoredJob(found.seq, job))
-        elif due := job.find_due(self._clocks.read_due(), self._clocks.read_steady()):
+        elif due := job.find_due(now.due, now.steady):
             return await self._take(found, due)
         return job
 
@@ -189,7 +190,7 @@ class JobRunner:
         first = rows[0]
         puts = [make_row_put(job, one) for one in rows]
         if first.state == "running":
-            now = self._clocks.read_steady()
+            now = self._clocks.read().steady
             runs = (*(one for one in job.runs if one > now - HOUR), now)
             await self._start(StoredJob(seq, replace(job, runs=runs)), first, puts)
             self._runs[job.maker].append(now)  # a Conflict, after which it is taken again, counts nothing
@@ -223,7 +224,7 @@ class JobRunner:
         if len(job.running) > (job.overlap == "queue"):
             return STILL_RUNNING
         runs = self._runs[job.maker]
-        while runs and runs[0] < self._clocks.read_steady() - HOUR:
+        while runs and runs[0] < self._clocks.read().steady - HOUR:
             runs.popleft()
         most = self._jobs.limits().runs_an_hour
         return SPENT.format(most) if len(runs) >= most else ""
@@ -265,14 +266,13 @@ def send_event(ports: JobPorts, state: str, job: Job, moment: Moment) -> None:
     ports.emit(f"job:{EVENTS.get(state, state)}", **facts, reason=moment.reason)
 
 
-def find_start(job: Job, clocks: Clocks) -> float:
+def find_start(job: Job, now: Now) -> float:
     """Return the time after which moments count: now if the clock was set back by far; as before if it is right."""
-    wall = clocks.wall()
     if job.at:
         return job.since
-    if job.since > wall + LONGEST_JUMP:
-        return wall
-    return job.reached if job.since < job.reached <= clocks.read_due() else job.since
+    if job.since > now.wall + LONGEST_JUMP:
+        return now.wall
+    return job.reached if job.since < job.reached <= now.due else job.since
 
 
 async def find_message(engine: Engine, job: Job, due: float, row: int) -> int:

@@ -118,7 +118,7 @@ class Scheduler:
 
     async def _look_at(self, plan: ScheduledHook) -> float:
         """Call a hook if it is due; return its next moment."""
-        wall, now = self._clocks.wall(), self._clocks.read_due()
+        wall, now, _ = self._clocks.read()
         timetable = read_timetable(plan.timetable, "")
         mark = self._marks.get(plan.hook) or await self._read(plan.hook)
         if mark is None or not _is_counted_on(mark, plan, wall):

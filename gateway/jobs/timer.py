@@ -16,7 +16,16 @@ from gateway.backoff import find_pause
 from gateway.engine.journal_clock import JournalClock
 
 LOOK = 10.0  # seconds between two readings of the wall clock, at most
+LONGEST_READING = 1.0  # seconds; after a longer one, the clock may have been set
 LONGEST_JUMP = 3600.0  # seconds by which the clock may go back and still be the same clock
+
+
+class Now(NamedTuple):
+    """One moment by the wall clock, by the time up to which it makes moments due, and by the steady clock."""
+
+    wall: float
+    due: float
+    steady: float
 
 
 class Clocks(NamedTuple):
@@ -26,13 +35,12 @@ class Clocks(NamedTuple):
     ahead: Callable[[], float] = float
     jump: Callable[[], float] = float
 
-    def read_due(self) -> float:
-        """Return the time up to which moments by the wall clock are due."""
-        return self.wall() - self.jump()
-
-    def read_steady(self) -> float:
-        """Return the time that no setting of the clock shifts."""
-        return self.wall() - self.ahead()
+    def read(self) -> Now:
+        """Read all clocks, again if the wall clock was set meanwhile: a job would have missed the time in between."""
+        while True:
+            wall, ahead, jump = self.wall(), self.ahead(), self.jump()
+            if abs(self.wall() - wall) < LONGEST_READING:
+                return Now(wall, wall - jump, wall - ahead)
 
 
 def clocks_of(clock: JournalClock) -> Clocks:
@@ -101,11 +109,10 @@ class Timer:
 
     async def look(self) -> float:
         """Begin what is due; return the seconds until the next moment."""
-        wall = self._clocks.wall()
-        if wall < self._last_look - LONGEST_JUMP:
+        now = self._clocks.read()
+        if now.wall < self._last_look - LONGEST_JUMP:
             await self._load()
-        self._last_look = wall
-        now, steady = self._clocks.read_due(), self._clocks.read_steady()
-        if due := [*self._wall.pop(now), *self._steady.pop(steady)]:
+        self._last_look = now.wall
+        if due := [*self._wall.pop(now.due), *self._steady.pop(now.steady)]:
             await self._begin(due)
-        return max(0.0, min(self._wall.first() - now, self._steady.first() - steady))
+        return max(0.0, min(self._wall.first() - now.due, self._steady.first() - now.steady))

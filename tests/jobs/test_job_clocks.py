@@ -8,10 +8,14 @@ import msgspec
 import pytest
 
 from gateway.engine.journal_clock import Clock
+from gateway.jobs.runner import JobRunner
+from gateway.jobs.timer import Clocks
 from tests.engine.conftest import JUMPS
 from tests.engine.memory_engine import MemoryEngine
 from tests.jobs.house import NOON, House
 from tests.spine import until
+
+MONTH = 30 * 86_400.0
 
 
 @pytest.mark.parametrize("jump", JUMPS)
@@ -97,6 +101,28 @@ async def test_no_moment_is_missed_before_a_job_was_made(is_made_late: bool) -> 
             await house.settle()
         tasks.cancel_scope.cancel()
         assert await house.rows(job) == [(1 - month, "ran", ""), (1, "missed", "the next one ran"), (4, "ran", "")]
+
+
+@pytest.mark.parametrize("number", range(1, 25))
+async def test_a_clock_that_is_set_between_two_readings_makes_nothing_missed(number: int) -> None:
+    """It is right again after 30 days in the past, from this reading on, as a moment of that time is due."""
+    walls = [NOON]
+
+    def read() -> float:
+        return walls.pop(0) if len(walls) > 1 else walls[0]
+
+    clock = Clock(read, time.monotonic, lambda: 0.0, 1, lambda: True)
+    async with MemoryEngine(clock) as engine, anyio.create_task_group() as tasks:
+        house, ahead, jump = House(engine), engine.clock.calculate_difference, engine.clock.find_unconfirmed_jump
+        runner = JobRunner(engine, house.jobs, house.ports(), Clocks(read, ahead, jump))
+        await tasks.start(runner.run)
+        job = await house.add(when="every 1h")
+        walls[:] = [NOON - MONTH]
+        await runner.look()
+        walls[:] = [NOON - MONTH + 3601] * number + [NOON + 60]
+        await runner.look()
+        tasks.cancel_scope.cancel()
+        assert [row for row in await house.rows(job) if row[1] == "missed"] == []
 
 
 async def test_a_jump_forward_makes_nothing_due_until_it_is_confirmed(house: House) -> None:
