@@ -77,7 +77,7 @@ def remove_unused_folders(temporary: Path) -> None:
 
 
 async def kill_orphans(lock: Path) -> None:
-    """End the processes that hooks left behind, even those of a killed gateway. No hook of this gateway may run."""
+    """End the processes that hooks left behind, even those of a killed gateway; call it while no hook of ours runs."""
     if left := await run_in_thread(_kill_orphans, mark_of(lock)):
         log.warning("hooks left %s behind, and what was left is ended", format_count(left, "process", "processes"))
 

@@ -1,7 +1,7 @@
 """The live display of an answer while the model writes. No model waits for the display; it combines fast pieces.
 
-This module stores no text: `ShownAnswer` has the text that the chat displays, the turn has the answer so far. If a hook
-may still change the model's text, the chat displays none of the text before that hook has run.
+This module stores no text: `ShownAnswer` has the text that the chat displays, and the turn has the answer so far. If a
+hook may still change the model's text, the chat displays none of the text before that hook has run.
 """
 
 import asyncio

@@ -48,7 +48,7 @@ class NewRecord(msgspec.Struct, frozen=True, gc=False):
 class SettledRecords(msgspec.Struct, frozen=True, gc=False):
     """Records of a subject, up to and including `upto`, that no reader needs any more: the append limits them to `ttl`.
 
-    Only records from before the append count. A record that a reader still needs is written without `ttl`, and gets an
+    The append looks only at earlier records. A record that a reader still needs is written without `ttl`, and gets an
     expiry in this way once no reader needs it. Settle the records of a subject in their order: going back from `upto`,
     the append stops at the first record that has an expiry. If servers keep the journal, a record may expire up to a
     fourteenth of its `ttl` later, or sooner if the servers are set to keep less.

@@ -83,7 +83,7 @@ class WithheldFields:
         return event
 
     def look_behind(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the current fields, with the codes in the unchanged fields."""
+        """Return the current fields; the fields that no hook has changed contain their codes again."""
         return {**event, **dict(self._list_unchanged(event))} if self._before else event
 
     def _list_unchanged(self, event: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -329,7 +329,7 @@ def _find_person(record: Record) -> str:
 
 
 async def _tell_backlog(workers: KeyedWorkers[Lane], context: LaneContext) -> None:
-    """Send the people of the backlog from before the start their place in line, with a pause after each notice."""
+    """Send each person in the backlog from before the start their place in the queue, with pauses."""
     await anyio.sleep(context.settings.patience)
     before = workers.list_waiting()
     for place, lane in enumerate(before, start=1):

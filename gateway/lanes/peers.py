@@ -31,7 +31,10 @@ class LaneRequest(msgspec.Struct, frozen=True):
 
 
 class Peers:
-    """All nodes but this one. A live node is cached for half a second, so that thousands of waiting lanes ask once."""
+    """All nodes but this one.
+
+    A node that is alive counts as alive for half a second, so that thousands of waiting lanes look up its lease once.
+    """
 
     def __init__(self, engine: Engine, node: str) -> None:
         self._engine = engine

@@ -281,7 +281,7 @@ class TurnClaim:
                     counted = ()
 
     async def _write_ahead(self) -> None:
-        """Append the oldest events alone while more than MOST_EVENTS wait; a turn that runs again knows them."""
+        """Append the oldest events separately while more than MOST_EVENTS wait; a later run does not repeat them."""
         while not self.is_lost and len(events := self.owed.waiting) > MOST_EVENTS:
             puts = make_owed_puts(events[:MOST_EVENTS], self.session.key)
             await append_until_written(

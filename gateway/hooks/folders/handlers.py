@@ -1,4 +1,4 @@
-"""The functions of a hook's folder that get an event, and the one answer made of their answers.
+"""The functions of a hook's folder that get an event, and the combination of their answers.
 
 A handler has `handle`, functions marked with `@on`, or both. `handle` receives every event of the manifest; a marked
 function receives only the events of its `@on`. The functions are called in `order`; `handle` has the order 0, and comes

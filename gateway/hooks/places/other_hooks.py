@@ -1,4 +1,4 @@
-"""The hooks of other gateways on the journal that the hooks of this gateway depend on."""
+"""The hooks of other gateways on the same journal, as far as the hooks of this gateway depend on them."""
 
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
