@@ -32,7 +32,6 @@ def add_arguments(parser: CommandParser) -> None:
     says = "the role; any role above user holds in every chat"
     approve.add_argument("--as", dest="role", choices=GIVEN_ROLES, default="user", help=says)
     invite = verbs.add_parser("invite", help="create a link that authorizes the first person who opens it")
-    says = "the role; any role above user holds in every chat"
     invite.add_argument("--as", dest="role", choices=GIVEN_ROLES, default="user", help=says)
     lasts = "how long the link is valid, at most 7d (default: 1h)"
     invite.add_argument("--for", dest="lifetime", metavar="TIME", default="1h", type=check_duration, help=lasts)

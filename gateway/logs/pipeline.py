@@ -37,16 +37,7 @@ FOREIGN_LIMIT = 4 * BLOCK_LIMIT  # readers see no more, so secrets are not searc
 CUT_MARGIN = 8000
 
 # They log whole addresses (with a token in them, or a chat's text) at INFO, every request or every change of a file.
-NOISY_LOGGERS = (
-    "httpx",
-    "httpx2",
-    "httpcore",
-    "httpcore2",
-    "aiohttp",
-    "openai",
-    "asyncio",
-    "watchfiles",  # each change of a folder, which we name ourselves
-)
+NOISY_LOGGERS = ("httpx", "httpx2", "httpcore", "httpcore2", "aiohttp", "openai", "asyncio", "watchfiles")
 
 log = logging.getLogger(__name__)
 

@@ -25,12 +25,8 @@ MAX_REDIRECTS = 5
 REDIRECT_CODES = frozenset({301, 302, 303, 307, 308})
 LONGEST_URL = 2000
 TEXT_TYPES = (
-    "text/",
-    "application/json",
-    "application/xml",
-    "application/xhtml",
-    "application/rss",
-    "application/atom",
+    *("text/", "application/json", "application/xml"),
+    *("application/xhtml", "application/rss", "application/atom"),
 )
 
 

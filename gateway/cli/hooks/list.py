@@ -13,18 +13,8 @@ from gateway.logs.text import to_one_line
 
 WOULD_RUN = {"registered": "would run"}
 STATS_FIELDS = (
-    "name",
-    "calls",
-    "failures",
-    "skipped",
-    "queued",
-    "dropped",
-    "owed",
-    "behind",
-    "dead",
-    "restarts",
-    "p50",
-    "p95",
+    *("name", "calls", "failures", "skipped", "queued", "dropped"),
+    *("owed", "behind", "dead", "restarts", "p50", "p95"),
 )
 
 

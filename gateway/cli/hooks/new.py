@@ -33,18 +33,8 @@ from gateway.hooks.patterns import EventSelector
 MOST_CONTEXTS = 4  # classes that are named one by one
 NAME_PATTERN = re.compile(r"[a-z0-9][a-z0-9_-]{0,60}\Z")
 PREFERRED_FIELDS = (
-    "message",
-    "text",
-    "tool",
-    "command",
-    "content",
-    "chunk",
-    "response",
-    "response_full",
-    "message_full",
-    "reason",
-    "hook",
-    "session_id",
+    *("message", "text", "tool", "command", "content", "chunk"),
+    *("response", "response_full", "message_full", "reason", "hook", "session_id"),
 )
 # The catalogue's types in TypeScript.
 TYPESCRIPT_TYPES = {
