@@ -10,9 +10,9 @@ from gateway.events import Event
 from gateway.events.outcomes import find_reply
 from gateway.files.lines import MARK, split_file_lines
 from gateway.hooks.hook import Hook
+from gateway.hooks.recorder import PIECE
 from gateway.hooks.subscriptions import EventPlan
 
-PIECE = "llm:chunk"
 ANY_FILE = ""  # attributed to each hook that changed a piece: a line may span several pieces
 PROMPT = frozenset({"messages", "message_full", "system", "tools", "context"})  # fields for the model
 

@@ -11,7 +11,7 @@ from gateway.events import OUTCOMES, Deny, End, Event, Outcome, Pause, Question,
 from gateway.events.outcomes import words_of
 from gateway.hooks.deadlines import Deadline
 from gateway.hooks.hook import Hook, Remark
-from gateway.hooks.recorder import HookDecision, OwedEvents
+from gateway.hooks.recorder import PIECE, HookDecision, OwedEvents
 from gateway.hooks.subscriptions import PlannedCall
 
 _ABSENT = object()
@@ -98,7 +98,7 @@ class OutcomeCollector:
     def _note(self, hook: Hook, decision: str, reason: str) -> None:
         """Record the decision for the journal, if the event belongs to a turn or delivery, and is no `llm:chunk`."""
         event = self._event
-        if self._owed is not None and event.name != "llm:chunk":
+        if self._owed is not None and event.name != PIECE:
             mark, call_id, hop = (event.get(name) for name in ("id", "call_id", "hop"))
             made = HookDecision(str(mark), event.name, str(hook), decision, reason, str(call_id or ""), int(hop or 0))
             self._owed.add_decision(made)

@@ -13,6 +13,7 @@ from typing import ClassVar, NamedTuple
 from gateway.hooks.hook import Hook
 
 MOST_DECISIONS = 200
+PIECE = "llm:chunk"  # recorded only by its full name: a pattern would store an answer once for each of its pieces
 
 
 class OwedEvent(NamedTuple):

@@ -11,8 +11,8 @@ from gateway.hooks.call_watcher import CallWatcher
 from gateway.hooks.chain import dispatch, notify_observers
 from gateway.hooks.deadlines import Deadlines
 from gateway.hooks.field_watcher import FieldChange, FieldWatcher
-from gateway.hooks.line_watcher import PIECE, LineWatcher
-from gateway.hooks.recorder import OwedEvents
+from gateway.hooks.line_watcher import LineWatcher
+from gateway.hooks.recorder import PIECE, OwedEvents
 from gateway.hooks.subscriptions import EventPlan, Subscriptions
 from gateway.hooks.withheld_codes import WithheldCodes, WithheldFields
 

@@ -16,7 +16,7 @@ from gateway.hooks.cause import MAX_DEPTH
 from gateway.hooks.hook import Handler, Hook
 from gateway.hooks.mailbox import CAPACITY, Mailbox, Observer, QueuedEvent
 from gateway.hooks.patterns import Patterns
-from gateway.hooks.recorder import OwedEvents, Recorder
+from gateway.hooks.recorder import PIECE, OwedEvents, Recorder
 
 log = logging.getLogger("gateway.hooks")
 
@@ -221,6 +221,8 @@ class Subscriptions:
 
     def _match(self, name: str) -> tuple[Hook, ...]:
         exact, globs = self._patterns.match(name)
+        if name == PIECE:
+            globs = [hook for hook in globs if not isinstance(hook, Recorder)]
         if len(exact) + len(globs) < 2:
             return (*exact, *globs)
         rank = dict.fromkeys(globs, 1) | dict.fromkeys(exact, 0)

@@ -9,6 +9,7 @@ import anyio
 from gateway.hooks.filters import compile_filter
 from gateway.hooks.patterns import MOST_KNOWN, EventSelector
 from gateway.hooks.places.sources import Source
+from gateway.hooks.recorder import PIECE
 from gateway.records.follower import RecordCopy
 from gateway.records.records import HookFolder, HookGuard, NodeHooks, OwedHook
 
@@ -31,7 +32,8 @@ class OwedFilter:
         if (is_wanted := self._wanted.get(name)) is None:
             if len(self._wanted) >= MOST_KNOWN:
                 self._wanted.clear()
-            self._wanted[name] = is_wanted = name in self._observes and name not in self._intercepts
+            is_named = name != PIECE or name in self.owed.events
+            self._wanted[name] = is_wanted = is_named and name in self._observes and name not in self._intercepts
         if not is_wanted or (name[:5] == "hook:" and fields.get("hook") == self.owed.hook):
             return False
         return self._matches is None or self._matches(fields)

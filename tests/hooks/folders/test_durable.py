@@ -77,6 +77,25 @@ async def test_several_durable_hooks_share_one_record(home: Home) -> None:
 
 
 @pytest.mark.process
+async def test_pieces_of_an_answer_are_recorded_only_for_a_hook_that_names_them(home: Home) -> None:
+    home.plant("all", "events: ['*']\ndelivery: durable\n", home.noting("all", "1"))
+    home.plant("some", "events: ['llm:*']\ndelivery: durable\n", home.noting("some", "1"))
+    engine = MemoryEngine()
+    async with served(home, engine) as (registry, _):
+        for n, name in enumerate(("llm:chunk", "llm:chunk", "llm:after")):
+            registry.emit(name, n=n)
+        await until(lambda: 2 in numbers(home, "all") and 2 in numbers(home, "some"))
+        assert {record.subject for record in await engine.read("gw.ev.llm.>")} == {event_subject_of("llm:after")}
+        home.plant("pieces", "events: ['llm:chunk']\ndelivery: durable\n", home.noting("pieces", "1"))
+        await until(lambda: registry.at("llm:chunk"))
+        registry.emit("llm:chunk", n=3)
+        registry.emit("llm:after", n=4)
+        await until(lambda: numbers(home, "pieces") == [3] and numbers(home, "some") == [2, 4])
+        assert 4 in numbers(home, "all")
+        assert not {0, 1, 3} & {*numbers(home, "all")}
+
+
+@pytest.mark.process
 async def test_a_repeated_event_is_the_same_record(home: Home) -> None:
     home.plant("keeps", DURABLE, home.noting("keeps", "1"))
     async with served(home, MemoryEngine()) as (registry, _):
