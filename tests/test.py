@@ -39,6 +39,8 @@ PROGRAMS = {
     "systemd-analyze": ("apt install systemd", "the service's unit"),
     "flite": ("apt install flite opus-tools", "voice"),
     "sshd": ("apt install openssh-server", "hooks from git over ssh"),
+    "nginx": ("apt install nginx", "the page behind it"),
+    "caddy": ("apt install caddy", "the page behind it"),
 }
 
 
