@@ -3,19 +3,22 @@
     python -m bench.docs               # ours
     python -m bench.docs FOLDER ...    # beside the pages of other projects
     python -m bench.docs --pages       # each page of ours, the longest first
+    python -m bench.docs --sample 11   # forty sentences by chance, to read as somebody new: half of pages, half of code
 
 Pages are the Markdown and reStructuredText files that people wrote: of ours without the generated ones, the list of
 changes, the proofs, the troubleshooting and the pages for contributors. Words are counted as `wc -w` does. `you` and
 `blocks` are counts for 1,000 words.
 """
 
+import ast
+import random
 import re
 import statistics
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tests.prose import FENCE
+from tests.prose import COMMENT, FENCE, LIST_MARK, list_strings
 from tests.reference import PAGES as GENERATED
 
 ROOT = Path(__file__).parent.parent
@@ -23,6 +26,8 @@ NOT_COUNTED = {*GENERATED, "docs/performance.md", "docs/troubleshooting.md"}
 ALSO = ("README.md", "SECURITY.md")
 YOU = re.compile(r"\byou(?:r|rs|rself)?\b", re.IGNORECASE)
 SUFFIXES = {".md", ".mdx", ".rst"}
+SAMPLE, FEWEST_WORDS = 40, 5
+SENTENCE_END = re.compile(r"(?<=[.?!])\s+(?=[A-Z`*\[])|\n\s*\n|\n\s*(?=[-*|]|\d+\.)|\|")
 
 
 def list_own_pages() -> list[Path]:
@@ -47,6 +52,30 @@ def describe(name: str, pages: Iterable[Path]) -> str:
     return f"{name[-24:]:24}  {len(texts):5}  {words:7,}  {statistics.median(counts):6,.0f}  {counts[-1]:7,}  {rates}"
 
 
+def split_sentences(text: str) -> Iterator[str]:
+    for part in SENTENCE_END.split(COMMENT.sub("", FENCE.sub("\n\n", text))):
+        sentence = " ".join(LIST_MARK.sub("", part).split())
+        if len(sentence.split()) >= FEWEST_WORDS:
+            yield sentence
+
+
+def list_program_texts(source: str) -> Iterator[str]:
+    """The texts in code that are no docstrings: help, errors, answers in a chat, lines of the log."""
+    statements = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Expr))
+    docstrings = "\n\n".join(str(one.value) for one in statements if isinstance(one, ast.Constant))
+    yield from (text for text in list_strings(source) if text not in docstrings)
+
+
+def draw_sample(seed: int) -> Iterator[str]:
+    pages = [(page, sentence) for page in list_own_pages() for sentence in split_sentences(page.read_text("utf-8"))]
+    files = sorted((ROOT / "gateway").rglob("*.py"))
+    texts = ((path, text) for path in files for text in list_program_texts(path.read_text("utf-8")))
+    program = [(path, sentence) for path, text in texts for sentence in split_sentences(text)]
+    chance = random.Random(seed)
+    for path, sentence in chance.sample(pages, SAMPLE // 2) + chance.sample(program, SAMPLE // 2):
+        yield f"{path.relative_to(ROOT)}: {sentence}"
+
+
 def list_rows(arguments: list[str]) -> Iterator[str]:
     yield f"{'':24}  pages    words  median  longest    you  blocks"
     if arguments == ["--pages"]:
@@ -58,4 +87,5 @@ def list_rows(arguments: list[str]) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(list_rows(sys.argv[1:])))
+    sample = sys.argv[1:2] == ["--sample"]
+    print("\n".join(draw_sample(int(sys.argv[2])) if sample else list_rows(sys.argv[1:])))
