@@ -23,7 +23,7 @@ LONGEST = 7 * 86400.0
 SHORTEST = 60.0
 MOST_OPEN = 20
 CODE_LENGTH = 20  # a hundred bits: no one types it
-NOT_GOOD = "this invitation is not good any more: it was used, taken back, or its time is over"
+NOT_GOOD = "this invitation is no longer valid: it was used, cancelled, or has expired"
 
 MayGive: TypeAlias = Callable[[PairingInvitation], bool]
 """Return True if the creator may still give that role."""
@@ -48,7 +48,7 @@ class Invitations(msgspec.Struct, eq=False):
             raise AccessError("an invitation lasts from a minute to seven days")
         async with self._journal.changing() as kept:
             if len(self.open) >= MOST_OPEN:
-                raise AccessError(f"{MOST_OPEN} invitations are open: take one back, or wait until its time is over")
+                raise AccessError(f"{MOST_OPEN} invitations are open: cancel one, or wait until it expires")
             code = "".join(secrets.choice(ALPHABET) for _ in range(CODE_LENGTH))
             number = kept.numbered + 1
             end = self._journal.find_end(lifetime)
@@ -71,7 +71,7 @@ class Invitations(msgspec.Struct, eq=False):
                 await self._journal.write_wrong(by, wrong)
                 raise AccessError(NOT_GOOD)
             if may(found.role):
-                raise AccessError("this invitation gives you nothing that you do not have; it is still open")
+                raise AccessError("you already have what this invitation gives; it is still valid")
             at = message.address
             who, name, now = message.user_id, as_shown_name(message.user_name), self._journal.clock()
             asked = [one for one in self._journal.asking if (one.served_as, one.user_id) == (at.served_as, who)]

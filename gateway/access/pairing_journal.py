@@ -65,7 +65,7 @@ class PairingJournal:
         try:
             await self.last.replace(replace(current, **changes))
         except Conflict:
-            raise AccessError("another change came at the same moment; try again") from None
+            raise AccessError("someone else made a change at the same moment; try again") from None
 
     def find_wrong(self, by: str) -> Mapping[str, tuple[float, ...]]:
         """Return the times of wrong codes in the last hour, by person.

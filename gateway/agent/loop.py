@@ -21,7 +21,7 @@ from gateway.agent.turn_tools import LOAD
 from gateway.messages.steps import LlmStep
 from gateway.messages.transcript import Entry, ToolCall
 
-NO_FURTHER = "I did not come to an end within {} steps. Tell me to go on if you want me to."
+NO_FURTHER = "I did not finish within {} steps. Tell me to go on if you want me to."
 STUCK = "I did the same thing again and again without getting further, so I stopped."
 NOT_GIVEN = (
     "The person you speak with may not use every tool of this gateway. When they ask for something that none of "
@@ -30,7 +30,7 @@ NOT_GIVEN = (
 EMPTY_STOPS = frozenset({"stop", "length", "tool_calls"})  # a model's own; what a hook left empty is meant so
 NOTHING_SAID = "My language model gave an empty answer, twice. Please say it in other words, or try again."
 CUT_OFF = "[The answer was cut off here: it reached the length that the model may write. Tell me to go on.]"
-TOO_MANY_TOKENS = "I stopped because this turn has used the {} tokens that it may. Tell me to go on if you want me to."
+TOO_MANY_TOKENS = "I stopped because this turn has used its limit of {} tokens. Tell me to go on if you want me to."
 
 
 async def run_loop(state: TurnState, turn_tools: tuple[Tool, ...]) -> None:

@@ -53,14 +53,14 @@ Value = TypeVar("Value")
 APOLOGIES: Mapping[str, str] = {
     "auth": "I could not reach my language model: it does not accept my API key. "
     "The person who runs me has to check it (`hermes-gateway doctor`).",
-    "quota": "My language model's account has no credit left. The person who runs me has to see to it.",
+    "quota": "My language model's account has no credit left. The person who runs me has to solve that.",
     "rate": "My language model is getting too many requests just now. Please try again in a minute.",
     "overload": "My language model is overloaded just now. Please try again in a few minutes.",
     "context": "This conversation has become too long for my language model. Start a new one with /new.",
     "network": "I could not reach my language model. Please try again in a moment.",
     "timeout": "My language model took too long to answer. Please try again.",
     "filter": "My language model's provider refused to answer this.",
-    "missing": "The language model that I am set to use is not where I look for it. "
+    "missing": "The language model that I am set to use was not found. "
     "The person who runs me has to check its name and its address (`hermes-gateway doctor`).",
     "request": "My language model did not understand my request. The person who runs me finds it in the log.",
     "response": "My language model sent an answer that I could not read. Please try again.",

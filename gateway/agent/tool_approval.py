@@ -23,10 +23,10 @@ from gateway.events import AskedCall, Pause, Question, is_yes
 log = logging.getLogger(__name__)
 
 REFUSED = "The person did not allow {tool} to run."
-TOO_LATE = "No approver allowed {tool} in time. Go on without it."
+TOO_LATE = "No approver approved {tool} in time. Go on without it."
 CHANGED = "{tool} is not run: this call was changed after it was allowed, {by}."
 # The texts in place of an answer that did not come.
-UNSHOWN = "The question could not be shown whole, so the answer is no."
+UNSHOWN = "The question could not be shown in full, so the answer is no."
 UNREACHABLE = "No approver can be reached."
 LASTING = ("session", "always")
 MOST_FORMS = 2  # one call may have questions about so many forms

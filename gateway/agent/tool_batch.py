@@ -22,7 +22,7 @@ from gateway.turn_marks import watch_steps
 
 log = logging.getLogger(__name__)
 
-WITHDRAWN_TEXT = "A hook withdrew this call; it was not run."
+WITHDRAWN_TEXT = "A hook cancelled this call; it was not run."
 
 
 class ToolBatch(msgspec.Struct, frozen=True):

@@ -47,7 +47,7 @@ class CappedHeader(tarfile.TarInfo):
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
         found = super().frombuf(buf, encoding, errors)
         if found.type not in tarfile.REGULAR_TYPES and found.size > MAX_HEADER:
-            raise BackupError("the archive holds a header that is longer than any we write")
+            raise BackupError("the archive has a header that is too long")
         return found
 
 

@@ -57,7 +57,7 @@ class ChatJournal(msgspec.Struct, eq=False):
             (seq,) = await self._engine.append(put)
         except Conflict:
             await self.load()
-            raise SessionError("another change came at the same moment; try again") from None
+            raise SessionError("someone else made a change at the same moment; try again") from None
         self._note(seq, kept)
         await self._engine.purge(subject, seq - 1)
 

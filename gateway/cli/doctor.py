@@ -265,7 +265,7 @@ def check_platforms(found: DoctorTarget) -> Iterator[Finding]:
     for name, fares in (found.facts or {}).get("platforms", {}).items():
         if not fares["up"] and not fares.get("served_by"):
             what = f"{name} is down: {fares['detail'] or NOT_YET}"
-            yield Finding(GATEWAY_PLACE, what, "mend that; it is tried again by itself")
+            yield Finding(GATEWAY_PLACE, what, "correct that; the gateway tries again automatically")
         yield from (
             Finding(GATEWAY_PLACE, f"{name}: {said}", "see above", "warning") for said in fares.get("complaints", ())
         )

@@ -33,7 +33,9 @@ def run(args: argparse.Namespace, home: Home) -> None:
             show_result(made, made["key"], as_json=args.json)
             print_note("keep it now: it is shown once, and only its checksum is kept")
             if args.role == "user" and not args.agent:
-                print_note("it opens nothing yet: an agent wants `--agent NAME`, and figures want `--as operator`")
+                print_note(
+                    "this key has no access yet: for an agent, add `--agent NAME`; for figures, use `--as operator`"
+                )
         case "revoke":
             gone = call_gateway(home.socket, "keys.revoke", PATIENCE, name=args.name)
             show_result(gone, to_one_line(f"the key {gone['name']} is revoked"), as_json=args.json)

@@ -32,6 +32,6 @@ def run(args: argparse.Namespace, home: Home) -> None:
     show_result(found, found["url"], as_json=args.json)
     if args.json:
         return
-    print_note(f"good once, for {found['seconds']:.0f} seconds; the person who opens it is logged in as the owner")
+    print_note(f"valid once, for {found['seconds']:.0f} seconds; the person who opens it is logged in as the owner")
     if any(get_process_environment().get(name) for name in SCREENS):  # a browser in this terminal would occupy it
         webbrowser.open(found["url"])

@@ -133,7 +133,7 @@ def ask_person(question: str, is_sure: bool) -> bool:
     if is_sure:
         return True
     if not sys.stdin.isatty():
-        raise MissingAnswer("no terminal to ask at\nread the above, then add --yes")
+        raise MissingAnswer("no terminal can ask you\nread the above, then add --yes")
     return wait_for_yes(question)
 
 

@@ -49,13 +49,13 @@ def run(args: argparse.Namespace, home: Home) -> None:
             show_answer(call_gateway(home.socket, "pairing.list", PATIENCE), show_people, as_json=args.json)
         case "approve":
             guest = call_gateway(home.socket, "pairing.approve", PATIENCE, code=args.code, role=args.role)
-            show_person(guest, f"may speak now, as {guest['role']}", as_json=args.json)
+            show_person(guest, f"may write to the bot now, as {guest['role']}", as_json=args.json)
         case "invite":
             made = call_gateway(home.socket, "pairing.invite", PATIENCE, role=args.role, lifetime=args.lifetime)
             show_answer(made, show_invitation, as_json=args.json)
         case "uninvite":
             gone = call_gateway(home.socket, "pairing.uninvite", PATIENCE, number=args.number)
-            show_result(gone, f"invitation #{args.number} is good no more", as_json=args.json)
+            show_result(gone, f"invitation #{args.number} is no longer valid", as_json=args.json)
         case "revoke":
             guest = call_gateway(home.socket, "pairing.revoke", PATIENCE, platform=args.platform, user_id=args.user)
             show_person(guest, "may speak no more", as_json=args.json)
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
 def check_duration(text: str) -> float:
     """Parse a duration; raises argparse.ArgumentTypeError for anything else."""
     if (seconds := parse_duration(text)) is None:
-        raise argparse.ArgumentTypeError("write how long it is good, as `30m`, `2h` or `7d`")
+        raise argparse.ArgumentTypeError("write how long it is valid: `30m`, `2h` or `7d`")
     return seconds
 
 
@@ -77,11 +77,11 @@ def parse_invitation(written: str) -> int:
 
 def show_invitation(made: dict[str, Any]) -> None:
     left = format_duration(made["left"])
-    print(f"invitation #{made['number']}: whoever opens it first is let in as {made['role']}; good once, for {left}\n")
+    print(f"invitation #{made['number']}: valid once, for {left}; gives the role {made['role']}\n")
     for way in made["ways"]:
         text = f"{way['platform']}: {way['text']}" if way["platform"] else way["text"]
         print(apply_program_name(to_one_line(text)))  # not folded, since it has an address in it
-    print_text(f"\ntake it back: hermes-gateway pairing uninvite '#{made['number']}'")
+    print_text(f"\ncancel it: hermes-gateway pairing uninvite '#{made['number']}'")
 
 
 def show_people(found: dict[str, Any]) -> None:

@@ -69,7 +69,9 @@ def show_list(found: dict[str, Any]) -> None:
         (one["name"], one["person"], one["role"] or "none", one["sessions"] or "", format_moment(one["last_active"]))
         for one in found["people"]
     ]
-    show_table(("name", "person", "role", "sessions", "last spoke"), rows, "no such person may speak or has spoken")
+    show_table(
+        ("name", "person", "role", "sessions", "last spoke"), rows, "no such person is authorized or has written"
+    )
     if (left := found["count"] - len(rows)) > 0:
         print_note(f"{left} more: the same with --limit {found['count']}")
 
@@ -84,7 +86,7 @@ def show_people(found: list[dict[str, Any]], *, as_json: bool) -> None:
                 (one["person"], one["role"] or "may not speak"),
                 *([("name", one["name"])] if one["name"] else []),
                 ("conversations", len(one["conversations"])),
-                ("of several", f"{len(one['shared'])} in which they spoke"),
+                ("of several", f"{len(one['shared'])} in which they wrote"),
                 ("in the journal", f"{format_count(sum(one['records'].values()), 'record')} besides"),
                 ("remembered", format_count(one["notes"], "note")),
                 ("files", f"{one['files']}, {one['bytes']} bytes"),
@@ -148,9 +150,11 @@ def add_file(archive: zipfile.ZipFile, name: str, path: Path) -> bool:
 def forget_people(args: argparse.Namespace, home: Home) -> int:
     if not args.yes:
         if not sys.stdin.isatty():
-            print_note("no data was removed: no terminal to ask at; add --yes")
+            print_note("no data was removed, since no terminal can ask you; add --yes")
             return ExitCode.USAGE
-        if not wait_for_yes(f"Forget {to_one_line(', '.join(args.people))}, with all that they said here, for good?"):
+        if not wait_for_yes(
+            f"Forget {to_one_line(', '.join(args.people))}, with all their messages here, permanently?"
+        ):
             return ExitCode.FAILED
     found = [call_gateway(home.socket, "people.forget", person=one) for one in args.people]
     if args.json:
@@ -170,13 +174,13 @@ def describe_forgotten(one: dict[str, Any]) -> None:
         (one["files"], "file"),
     ]
     gone = ", ".join(f"{count} x {name}" for count, name in what if count)
-    print_text(to_one_line(f"{one['person']} is forgotten: {gone or 'nothing was held of them'}"))
+    print_text(to_one_line(f"{one['person']} is forgotten: {gone or 'there was no data of this person'}"))
     print_text(f"sums and the record of activity call them {one['pseudonym']}")
     for key in one["busy"]:
         print_note(f"a turn in {key} did not end: forget them once more when it has")
     for _, text in _describe_unclear(one):
         print_note(text)
     if one["left"]:
-        print_note("what is out of reach:")
+        print_note("not removed, out of the gateway's reach:")
         for line in one["left"]:
             print_note(f"  {line}")

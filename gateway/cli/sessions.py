@@ -163,7 +163,7 @@ def stop(args: argparse.Namespace, home: Home) -> None:
 def delete(args: argparse.Namespace, home: Home) -> int:
     if not args.yes:
         if not sys.stdin.isatty():
-            print_note("nothing was deleted: no terminal to ask at; add --yes")
+            print_note("nothing was deleted, since no terminal can ask you; add --yes")
             return ExitCode.USAGE
         if not wait_for_yes(f"Forget {args.session}, for good?"):
             return ExitCode.FAILED

@@ -196,7 +196,7 @@ def describe_backup(backup: dict[str, Any]) -> str:
     """Describe if copies are made automatically, and the last one."""
     last = f"the last {format_ago(backup['last'])}, {backup['kept']} kept" if backup["last"] else "none yet"
     if not backup["every"]:
-        return f"not by itself; backup.every: 1d makes one a day{f'; {last}' if backup['last'] else ''}"
+        return f"no automatic backups; backup.every: 1d makes one a day{f'; {last}' if backup['last'] else ''}"
     return f"every {format_duration(backup['every'])}; {last}"
 
 
@@ -214,7 +214,7 @@ def describe_owners(facts: dict[str, Any]) -> str:
 
 def describe_sandbox(sandbox: dict[str, Any]) -> str:
     """Describe the limits of restricted hooks and tools here."""
-    held = "; ".join(sandbox["missing"]) or "files, network, sockets and signals can be held"
+    held = "; ".join(sandbox["missing"]) or "files, network, sockets and signals can be restricted"
     return f"{held}; {sandbox['exposed']}" if sandbox["exposed"] else held
 
 

@@ -123,7 +123,7 @@ def _read_env_text(path: Path, findings: list[Finding]) -> str:
         data = read_plain_file(path, ENV_FILE_LIMIT + 1)
         if len(data) <= ENV_FILE_LIMIT:
             return data.decode("utf-8-sig")
-        what, remedy = "too large for a file of secrets", "keep secrets alone in it"
+        what, remedy = "too large for a file of secrets", "keep only secrets in it"
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:

@@ -24,7 +24,7 @@ class NodeSettings(Struct, frozen=True, kw_only=True):
         tuple[NodeRole, ...],
         describe(
             "what it does of the work: `ingress` serves the chat networks, `lanes` runs the turns, `hooks` tells "
-            "durable hooks and calls those with a `schedule:`, `web` opens the port; what is left out is others' to do",
+            "durable hooks and calls those with a `schedule:`, `web` opens the port; other gateways do the rest",
             min_length=1,
         ),
     ] = NODE_ROLES

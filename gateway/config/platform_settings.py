@@ -53,9 +53,9 @@ class PlatformSettings(Struct, frozen=True, kw_only=True):
     NATIVE_PARTS: ClassVar[tuple[type[MessagePart], ...]] = ()
     IS_STAMPED: ClassVar[bool] = False
 
-    enabled: Annotated[bool | None, describe("whether it is used; by default where its token is there")] = None
+    enabled: Annotated[bool | None, describe("whether the gateway uses it; by default if its token is set")] = None
     home_channel: Annotated[str, describe("the id of the chat for reports, alerts and BOOT.md"), RELOADABLE] = ""
-    home_channel_name: Annotated[str, describe("what that chat is called, for people"), RELOADABLE] = ""
+    home_channel_name: Annotated[str, describe("the name of that chat, for people"), RELOADABLE] = ""
     require_mention: Annotated[bool, describe("in groups, answer only a mention, a reply or a command")] = True
     free_response_channels: Annotated[tuple[str, ...], describe("groups in which everything is answered, by id")] = ()
     streaming: Annotated[

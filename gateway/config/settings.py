@@ -39,8 +39,10 @@ class ModelSettings(Struct, frozen=True, kw_only=True):
     base_url: Annotated[str, describe("the endpoint's address; by default its provider's", pattern=HTTP_PATTERN)] = ""
     api_key: Annotated[Secret, describe("the key; by default what the provider's usual variable holds")] = Secret()
     script: Annotated[str, describe("for `demo`: a file of turns that are played back instead of thought up")] = ""
-    timeout: Annotated[Duration, describe("how long the next piece of an answer is waited for", ge=1, le=3600)] = 120.0
-    retries: Annotated[int, describe("how often a call is tried again before its first piece came", ge=0, le=10)] = 2
+    timeout: Annotated[
+        Duration, describe("how long the gateway waits for the next piece of an answer", ge=1, le=3600)
+    ] = 120.0
+    retries: Annotated[int, describe("how often the gateway retries a call that has not answered yet", ge=0, le=10)] = 2
     fallbacks: Annotated[tuple[str, ...], describe("names under `models` to try in turn when this one fails")] = ()
     context_window: Annotated[int, describe("tokens in one call; longer histories are compacted", ge=1000)] = 128_000
     input_price: Annotated[float, describe("the price of a million input tokens; 0: the known one, if any", ge=0)] = 0.0
@@ -69,7 +71,7 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     hooks: Annotated[tuple[str, ...], describe("hooks that see this agent's turns alone, by name")] = ()
     agents: Annotated[tuple[str, ...], describe("the agents that it may call, and hand over to")] = ()
     transfers: Annotated[bool, describe("whether it may hand the conversation over, or only call")] = True
-    picture_turns: Annotated[int, describe("in how many further turns the model sees a picture", ge=0)] = 3
+    picture_turns: Annotated[int, describe("the number of further turns in which the model sees a picture", ge=0)] = 3
     vision: Annotated[str, describe("a name under `models`: it describes pictures for the agent's own model")] = ""
     max_hops: Annotated[int, describe("calls of the model in one turn; 0: no limit", ge=0)] = 50
     max_tokens: Annotated[int, describe("tokens in one turn; 0: no limit", ge=0)] = 0
@@ -91,7 +93,9 @@ class ChatSettings(Struct, frozen=True, kw_only=True):
 
     answer: Annotated[
         AnswerRule | None,
-        describe("in groups: `mention`, `quiet` (it hears the rest too), `always`, or `never` but commands"),
+        describe(
+            "in groups: `mention`, `quiet` (it also reads the other messages), `always`, or `never` (only commands)"
+        ),
     ] = None
     agent: Annotated[str, describe("the agent that answers there, a name under `agents`")] = ""
     model: Annotated[str, describe("a name under `models`")] = ""
@@ -161,9 +165,13 @@ class McpServerSettings(Struct, frozen=True, kw_only=True):
 
     command: Annotated[str, describe("the program")] = ""
     args: Annotated[tuple[str, ...], describe("its arguments")] = ()
-    env: Annotated[dict[str, Secret], describe("its environment; `${NAME}` takes a value from ours")] = {}
-    url: Annotated[str, describe("the address, where no program is to be started", pattern=HTTP_PATTERN)] = ""
-    headers: Annotated[dict[str, Secret], describe("headers of each request; `${NAME}` is a variable of ours")] = {}
+    env: Annotated[
+        dict[str, Secret], describe("its environment; `${NAME}` is a variable of the gateway's environment")
+    ] = {}
+    url: Annotated[str, describe("the address of the server, instead of a program to start", pattern=HTTP_PATTERN)] = ""
+    headers: Annotated[
+        dict[str, Secret], describe("headers of each request; `${NAME}` is a variable of the gateway's environment")
+    ] = {}
     tools: Annotated[tuple[str, ...] | None, describe("the tools that are offered, by name; by default all")] = None
     trust: Annotated[
         Literal["none", "read", "all"] | None,
@@ -306,8 +314,8 @@ class RoleToolSettings(Struct, frozen=True, kw_only=True):
 class GroupSettings(Struct, frozen=True, kw_only=True):
     """Several people with the same role."""
 
-    people: Annotated[tuple[str, ...], describe("who is in it, each `PLATFORM:ID`, and in no other group")] = ()
-    role: Annotated[Literal["admin", "operator", "user", "guest"], describe("what they are at least")] = "user"
+    people: Annotated[tuple[str, ...], describe("its members as `PLATFORM:ID`; a person is in one group at most")] = ()
+    role: Annotated[Literal["admin", "operator", "user", "guest"], describe("the lowest role of its members")] = "user"
     rate: Annotated[
         Annotated[int, Meta(ge=1)] | None, describe("messages a minute for each person; by default `access.rate`")
     ] = None
@@ -322,8 +330,8 @@ class AccessSettings(Struct, frozen=True, kw_only=True):
     admins: Annotated[PlatformIds, describe("who may use every command, and approve")] = PlatformIds()
     users: Annotated[PlatformIds, describe("the users who may write to the bot")] = PlatformIds()
     group_users: Annotated[PlatformIds, describe("the users who may write to the bot in groups alone")] = PlatformIds()
-    chats: Annotated[PlatformIds, describe("groups in which everybody may speak")] = PlatformIds()
-    everybody: Annotated[tuple[str, ...], describe("networks on which everybody may speak; dangerous")] = ()
+    chats: Annotated[PlatformIds, describe("groups in which everyone may write to the bot")] = PlatformIds()
+    everybody: Annotated[tuple[str, ...], describe("networks on which everyone may write to the bot; dangerous")] = ()
     strangers: Annotated[Literal["pair", "ignore"], describe("`pair`: they get a code, which you can approve")] = "pair"
     user_commands: Annotated[tuple[str, ...] | None, describe("commands of users; by default the harmless ones")] = None
     tools: RoleToolSettings = RoleToolSettings()
@@ -472,7 +480,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     agents: Annotated[
         dict[str, AgentSettings], describe("agents by name; `main` answers unless a route says otherwise"), RELOADABLE
     ] = {}
-    routes: Annotated[tuple[RouteSettings, ...], describe("who is answered by which agent"), RELOADABLE] = ()
+    routes: Annotated[
+        tuple[RouteSettings, ...], describe("rules that choose the agent for a chat or a person"), RELOADABLE
+    ] = ()
     chats: Annotated[
         dict[str, ChatSettings], describe("rules of a chat or thread, by `NETWORK:CHAT` or `NETWORK:CHAT:THREAD`")
     ] = {}

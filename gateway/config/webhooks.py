@@ -45,15 +45,15 @@ class WebhookSettings(WebhookKeys, frozen=True, kw_only=True):
         str,
         describe(
             "where the answer goes: `PLATFORM:CHAT`, a platform for its home channel, or `home`; a key `agent:...` is "
-            "that conversation itself. By default it stays in a conversation of its own"
+            "that conversation itself. By default the answer stays in a conversation of its own"
         ),
     ] = ""
     agent: Annotated[str, describe("the agent that answers, a name under `agents`; by default as `routes` says")] = ""
-    role: Annotated[Literal["guest", "user"], describe("whose tools the agent has for it")] = field(
+    role: Annotated[Literal["guest", "user"], describe("the role whose tools the agent has for it")] = field(
         default="guest", name="as"
     )
-    max_size: Annotated[Size, describe("what one call may hold", ge=1000, le=8_000_000)] = 1_000_000
-    rate: Annotated[int, describe("calls a minute that are taken", ge=1)] = 120
+    max_size: Annotated[Size, describe("the largest size of one call", ge=1000, le=8_000_000)] = 1_000_000
+    rate: Annotated[int, describe("accepted calls a minute", ge=1)] = 120
 
 
 class PayloadPath(NamedTuple):

@@ -29,7 +29,7 @@ ALERT_AFTER = 14.0
 LOOK_SECONDS = 2.0
 SEND_SECONDS = 20.0
 ILL = (
-    "I cannot answer now: what I write to does not work as it should. The person who runs me sees that in the "
+    "I cannot answer now: my storage does not work. The person who runs me sees that in the "
     "status. If no answer comes later, please ask again."
 )
 ILL_HOME = "The journal cannot be written, so no message is taken and none is answered: {}"

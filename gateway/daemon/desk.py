@@ -23,7 +23,7 @@ from gateway.web.key_check import KeyCheck
 from gateway.web.request_body import WebRefusal
 
 ROOM, PORT = "gateway.desk.room", "gateway.desk.port"
-WANTS_KEY = "this wants a key of a desk: hermes-gateway keys new NAME --as desk"
+WANTS_KEY = "an API key with the role desk is required: hermes-gateway keys new NAME --as desk"
 
 log = logging.getLogger(__name__)
 

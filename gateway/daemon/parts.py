@@ -26,16 +26,16 @@ PART_WORDS: Mapping[str, str] = {
     "facts": "follows access, rules, names and usage in the journal",
     "lanes": "answers messages, one at a time in a conversation",
     "signs of turns": "shows in chats that a turn runs",
-    "ping": "gives a sign of life to `gateway.ping` each minute",
-    "jobs": "does at its time what was scheduled",
+    "ping": "calls `gateway.ping` each minute",
+    "jobs": "runs jobs and schedules at their times",
     "events of others": "passes on events of other gateways",
     "hooks that wait": "ends the waits of hooks for an answer",
     "approvals": "asks approvers, and closes what was answered",
-    "proposals": "ends what the page proposed before a restart",
+    "proposals": "ends proposals from before a restart",
     "voice": "reads answers aloud",
     "quiet chats": "remembers for a day what is said to others there",
     "names": "keeps the names of people and chats",
-    "journal alerts": "tells where alerts go that the journal is ill",
+    "journal alerts": "sends alerts if the journal fails",
     "terminal": "delivers to the terminal",
     "internal": "delivers what goes to no chat",
     "api": "delivers to programs",
@@ -43,15 +43,15 @@ PART_WORDS: Mapping[str, str] = {
     "search": "keeps the index of conversations",
     "state.db": "keeps Hermes's database of sessions",
     "session list": "keeps Hermes's list of sessions",
-    "alerts": "tells people what went wrong",
+    "alerts": "notifies people of errors",
     "tool servers": "runs the servers of tools",
-    "retention": "removes conversations that are old enough",
+    "retention": "removes old conversations",
     "files": "shares and removes the files of people",
     "backups": "copies the journal",
     "usage": "sums up tokens and cost",
     "figures": "counts turns and calls of hooks by half hours",
     "traces": "sends traces",
-    "control": "answers commands of this program",
+    "control": "answers the command line",
     "desk": "answers programs that ask before they run a tool",
     "schedule": "calls hooks when they are due",
     "web": "serves the page, programs and webhooks",
@@ -79,7 +79,7 @@ def describe_parts(parts: Sequence["Part"], networks: Collection[str], role: Rol
     """Describe the networks and the parts that have failed, for a chat. Only admins see the reasons."""
     facts = [one.facts for one in parts if one.name in networks or one.facts.state == "restarting"]
     lines = [f"{one.name}: {one.state} {one.detail if is_admin(role) else ''}".rstrip() for one in facts]
-    return "\n".join(lines) or "No chat network is set up here, and all else is up."
+    return "\n".join(lines) or "No chat network is set up here; everything else is ready."
 
 
 class Part(anyio.abc.TaskStatus[None]):

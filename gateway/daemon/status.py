@@ -49,8 +49,8 @@ LEASE_WORDS = {TENDING: "tends the journal", SCHEDULE: "calls hooks when they ar
 NO_APPROVER = "no approver for other people's tool calls; name an owner in config.yaml"
 BEGIN_ANEW = "or delete it, so that a new one begins: hermes-gateway sessions delete"
 UNDONE: dict[NodeRole, str] = {
-    "ingress": "no node serves the chat networks: nothing is read there, and pending replies wait",
-    "lanes": "no node runs turns: what people write waits",
+    "ingress": "no node serves the chat networks: the gateway reads nothing there, and pending replies wait",
+    "lanes": "no node runs turns: messages wait",
     "hooks": "no node delivers pending events to durable hooks, or calls hooks with a `schedule:`",
     "web": "no node opens the port: the page is off, and programs get no answer",
 }
@@ -224,7 +224,7 @@ async def describe_intake(lanes: Lanes, health: EngineHealth) -> str:
     if not health.ok:
         return f"stopped: {health.detail}"
     is_full = await ask_journal(lanes.is_full(), otherwise=False)
-    return "stopped: too many conversations wait" if is_full else "open"
+    return "paused: too many conversations wait" if is_full else "open"
 
 
 def list_unserved_platforms(settings: Settings) -> dict[str, str]:

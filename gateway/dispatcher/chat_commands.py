@@ -52,19 +52,18 @@ MOST_DIGITS = 9  # Python refuses a number of thousands of digits, and no sessio
 KEPT_SETTINGS = ("model", "approvals", QUOTES, SPOKEN)
 APPROVE_ANSWERS = {"": "yes", "once": "yes", "session": "session", "always": "always"}
 NOT_IN_GROUPS = (
-    "A code is not for the eyes of a group, and this one had no effect. Write `/pairing approve CODE` to me in a "
+    "Do not write a code into a group: this one had no effect. Write `/pairing approve CODE` to me in a "
     "direct message, or run `hermes-gateway pairing approve CODE` where the gateway runs."
 )
-INVITED_ALONE = "An invitation is good for the first person who opens it: ask me for it in a direct message."
+INVITED_ALONE = "The first person who opens an invitation can use it: ask me for one in a direct message."
 NOT_FOR_MANY = "A link to the page is for one person alone: ask me for it in a direct message."
-NOT_FOR_USERS = "The page is for those who look after the gateway."
-LINK = "{link}\nIt is good once, for 60 seconds. The person who opens it acts as you, with your role ({role})."
+NOT_FOR_USERS = "The page is for owners, admins and operators."
+LINK = "{link}\nIt is valid once, for 60 seconds. The person who opens it acts as you, with your role ({role})."
 NO_SUCH_HOOK = "The hook was not found, or its dead letters cannot be retried; /letters lists the hooks that have any."
 NOT_BY_HOOKS = (
-    "/{command} is not for hooks, and the hook `{hook}` put it in place of what you wrote. "
-    "To have it done, type /{command}."
+    "/{command} is not for hooks, and the hook `{hook}` put it in place of what you wrote. To run it, type /{command}."
 )
-ONLY_ONCE = "Approved, this once: for longer, people allow only what they want themselves."
+ONLY_ONCE = "Approved, this once: a longer approval is possible only for your own request."
 
 
 class CommandCall(msgspec.Struct, frozen=True):
@@ -223,7 +222,7 @@ async def begin_session(call: CommandCall) -> CommandResult:
         call.session, call.context.sessions.now(), "new", message=call.message, keep=KEPT_SETTINGS
     )
     return CommandResult(
-        "A new session begins. I remember nothing of the one before; /resume brings it back.", (opened,)
+        "A new session begins. I do not remember the session before; /resume brings it back.", (opened,)
     )
 
 
@@ -338,7 +337,7 @@ async def say_hello(call: CommandCall) -> CommandResult:
         said, _ = await pairing_commands.use_invitation(call.context, call.message, call.role)
         if said:
             return CommandResult(said)
-    return CommandResult("Hello. Write what you want to know or have done; /help lists the commands.")
+    return CommandResult("Hello. Ask a question, or give me a task; /help lists the commands.")
 
 
 async def show_status(call: CommandCall) -> CommandResult:
@@ -423,7 +422,7 @@ async def run_settings(call: CommandCall) -> CommandResult:
 
 async def restart_gateway(call: CommandCall) -> CommandResult:
     await call.context.reports.restart()
-    told = "The gateway starts again; what is running is finished or taken up afterwards."
+    told = "The gateway restarts; running turns are finished or resumed afterwards."
     return CommandResult(told, activity=ActivityRecord(what="restart"))
 
 

@@ -11,7 +11,7 @@ from gateway.records.records import ActivityRecord
 MOST_BUTTONS = 5  # the buttons of one row
 LONGEST_VALUE = 64  # bytes of a button's value
 USAGE = "Write `/settings NAME VALUE`, or `/settings NAME default` to take it back; NAME is one of: {names}."
-NOT_A_CHAT = "This is no chat of a network: its settings are in config.yaml alone."
+NOT_A_CHAT = "This chat is not on a chat network: its settings are in config.yaml alone."
 MEANINGS = {
     "answer": "which messages of a group get an answer",
     "agent": "the agent that answers",

@@ -89,7 +89,7 @@ log = logging.getLogger(__name__)
 NOTED = ("message:received", "session:end", "session:reset", "session:start")  # the events of `note_claim`
 JOB_MESSAGES = (JOB_MESSAGE, "reminder-")  # how the ids of job messages begin; 0.1 used the second prefix
 NOBODY = (None, UNREACHABLE, UNSHOWN)  # the answers without a person; hooks take them as a denial
-TOO_OLD = "This came while I was away, and that is long ago. Send it again if it still matters."
+TOO_OLD = "This message came while I was not running, a long time ago. Send it again if it still matters."
 
 
 class Dispatcher:

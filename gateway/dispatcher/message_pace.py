@@ -25,8 +25,8 @@ log = logging.getLogger(__name__)
 CALM = 3.0  # seconds without another rejected message
 LONGEST = 60.0
 LAST_WORD = 1.0  # seconds at the stop
-TOO_FAST = "That is more than I can take from one person in a minute; what you did last was not accepted."
-WAITS = "That is more than I can take from one person in a minute: what you wrote last waits, and is answered later."
+TOO_FAST = "You have reached the rate limit; I did not accept your last action."
+WAITS = "You have reached the rate limit: your last message waits, and I answer it later."
 UNTAKEN = (
     "I did not take {count}, the first of {at}: {most} of yours wait for an answer already. Send them again later."
 )

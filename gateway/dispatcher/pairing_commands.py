@@ -16,7 +16,7 @@ from gateway.records.records import ActivityRecord, PairingInvitation, PairingUs
 from gateway.yaml_source.units import format_duration, parse_duration
 
 UNKNOWN = """\
-I do not know you yet. Your pairing code is {code}, good for one hour.
+You are not authorized yet. Your pairing code is {code}, valid for one hour.
 The operator of this gateway authorizes you with `hermes-gateway pairing approve {code}`; an admin can write me \
 `/pairing approve {code}`.\
 """
@@ -31,7 +31,7 @@ GIVEN_ROLES = tuple(role for role in ROLES if role != "guest")
 APPROVED_AS = re.compile(r"(?P<code>\S+)(\s+[-\u2013\u2014]*as\s+(?P<role>\S+))?")  # a phone may join the two hyphens
 INVITED = re.compile(r"(\s*[-\u2013\u2014]*as\s+(?P<role>\S+))?(\s*[-\u2013\u2014]*for\s+(?P<lifetime>\S+))?\s*")
 INVITATION = """\
-Invitation #{number}: the first person who opens it can use this bot as {role}. It is good once, for {lifetime}; \
+Invitation #{number}: the first person who opens it can use this bot as {role}. It is valid once, for {lifetime}; \
 `/pairing uninvite {number}` takes it back.\
 """
 ANYWHERE = "write `/start {code}` to the bot, in a direct message"
@@ -184,13 +184,13 @@ async def run_pairing_command(
     try:
         if verb == "approve" and (asked := APPROVED_AS.fullmatch(rest.strip())):
             guest = await approve_pairing(context, asked["code"], _find_role(asked["role"]), by, giver)
-            return _tell_done(verb, guest, f"may speak now, as {guest.role}.")
+            return _tell_done(verb, guest, f"may write to the bot now, as {guest.role}.")
         if verb == "invite" and (asked := INVITED.fullmatch(rest)):
             return await _invite(context, asked, by, giver)
         if verb == "uninvite" and (numbered := NUMBER.fullmatch(f"#{rest.strip().removeprefix('#')}")):
             taken = await context.access.pairings.invitations.take_back(int(numbered[1]))
             done = ActivityRecord(what="pairing.uninvite", on=f"#{taken.number} {taken.role}")
-            return CommandResult(f"Invitation #{taken.number} is good no more.", activity=done)
+            return CommandResult(f"Invitation #{taken.number} is no longer valid.", activity=done)
         if verb == "revoke" and rest:
             gone = await remove_pairing(context, platform, rest.strip(), giver)
             return _tell_done(verb, gone, "may speak no more.")

@@ -97,7 +97,7 @@ TURN_FIELDS = (
     USER,
     EventField("user_name", "string", "how the person is called there"),
     EventField("person", "string", "who is charged with it, as `platform:id`: who wrote, or for whom a hook did"),
-    EventField("scope", "string", "what the person may do: owner, admin, operator or user; a guest is a user here"),
+    EventField("scope", "string", "the person's role: owner, admin, operator or user; a guest is a user here"),
     ROLE,
     CHAT,
     CHAT_NAME,

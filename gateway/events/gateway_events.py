@@ -67,7 +67,7 @@ _BUDGET = (
 
 _JOB = (
     EventField("job", "string", "its name"),
-    EventField("maker", "string", "who made it, as `platform:id`"),
+    EventField("maker", "string", "the person who made it, as `platform:id`"),
     EventField("due", "number", "when it was due, in seconds since 1970"),
     EventField("late_by", "number", "by how many seconds it came later"),
     REASON,
@@ -83,13 +83,13 @@ GATEWAY_EVENTS = (
     make_event_spec("job:done", "A job that was due has ended well.", *_JOB),
     make_event_spec("job:failed", "A job that was due has failed, or was stopped.", *_JOB),
     make_event_spec("job:skipped", "A job that was due was not allowed to run.", *_JOB),
-    make_event_spec("job:missed", "Times of a job passed while the gateway was not there.", *_JOB),
+    make_event_spec("job:missed", "The gateway was not running when a job was due.", *_JOB),
     make_event_spec("gateway:shutdown", "The gateway begins to stop.", REASON),
     make_event_spec("platform:up", "A chat network can be reached.", PLATFORM, ACCOUNT, REASON),
-    make_event_spec("platform:down", "A chat network cannot be reached any more.", PLATFORM, ACCOUNT, REASON),
+    make_event_spec("platform:down", "A chat network can no longer be reached.", PLATFORM, ACCOUNT, REASON),
     make_event_spec(
         "platform:unreadable",
-        "A chat network sent something that could not be read, and was passed over. At most once a minute a network.",
+        "The gateway skipped something from a chat network that it could not read. At most once a minute a network.",
         PLATFORM,
         ACCOUNT,
         EventField("kind", "string", "what it was, by the network's own word"),
@@ -98,10 +98,10 @@ GATEWAY_EVENTS = (
     ),
     make_event_spec("hook:loaded", "A hook has been loaded or reloaded.", *_HOOK),
     make_event_spec("hook:failed", "A hook could not be loaded, or a call of it failed.", *_HOOK),
-    make_event_spec("hook:tripped", "A hook failed so often that it is left alone for a while.", *_HOOK),
+    make_event_spec("hook:tripped", "A hook failed so often that the gateway pauses it for a while.", *_HOOK),
     make_event_spec(
         "message:received",
-        "A person who may speak here wrote something. Once for every message, edit, button and file.",
+        "An authorized person wrote something. Once for every message, edit, button and file.",
         PLATFORM,
         ACCOUNT,
         USER,
@@ -140,7 +140,7 @@ GATEWAY_EVENTS = (
     ),
     make_event_spec(
         "message:sending",
-        "Something is about to be said. An interceptor here switches streaming off.",
+        "A message is about to be sent. An interceptor here switches streaming off.",
         *_SEND,
         make_writable_field("text", "string", "what will be said"),
         make_writable_field(*_ATTACHMENTS),
@@ -148,7 +148,7 @@ GATEWAY_EVENTS = (
     ),
     make_event_spec(
         "message:sent",
-        "The chat network took it.",
+        "The chat network accepted the message.",
         *_SEND,
         EventField("text", "string", "what was said"),
         EventField(*_ATTACHMENTS),
@@ -157,7 +157,7 @@ GATEWAY_EVENTS = (
     ),
     make_event_spec(
         "message:failed",
-        "It could not be delivered, for good.",
+        "The message could not be delivered, also after the last retry.",
         *_SEND,
         EventField("text", "string", "what should have been said"),
         EventField(*_ATTACHMENTS),
@@ -165,7 +165,7 @@ GATEWAY_EVENTS = (
         EventField("error", "string", "why it failed"),
     ),
     make_event_spec("reaction:added", "A person put a reaction on a message.", *_REACTION),
-    make_event_spec("reaction:removed", "A person took a reaction back.", *_REACTION),
+    make_event_spec("reaction:removed", "A person removed a reaction.", *_REACTION),
     make_event_spec("budget:warning", "A budget is used to 80 %: once in its day or month.", *_BUDGET),
     make_event_spec(
         "budget:exceeded",

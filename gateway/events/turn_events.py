@@ -40,7 +40,7 @@ _in_turn = partial(make_event_spec, in_turn=True)
 TURN_EVENTS = (
     make_event_spec(
         "agent:init",
-        "An agent is there: once for each agent while the gateway runs, before its first turn.",
+        "An agent is ready: once for each agent while the gateway runs, before its first turn.",
         EventField("agent", "string", "its name"),
         EventField("kind", "string", "what it is: main, sub-agent"),
         ROLE,
@@ -62,7 +62,7 @@ TURN_EVENTS = (
     ),
     _in_turn(
         "agent:step",
-        "The model wanted tools, and they have run.",
+        "The tools that the model called have run.",
         PLATFORM,
         USER,
         SESSION,
@@ -220,7 +220,7 @@ TURN_EVENTS = (
     ),
     _in_turn(
         "node:before",
-        "A part of the turn is entered.",
+        "A step of the turn begins.",
         EventField("node", "string", "which one"),
         EventField("node_type", "string", "call_llm, tool_node, call_agent, load_skill or interrupt"),
         make_writable_field("state", "object", "what it works on"),
@@ -229,7 +229,7 @@ TURN_EVENTS = (
     ),
     _in_turn(
         "node:after",
-        "A part of the turn is left.",
+        "A step of the turn has ended.",
         EventField("node", "string", "which one"),
         EventField("node_type", "string", "call_llm, tool_node, call_agent, load_skill or interrupt"),
         make_writable_field("result", "any", "what it yields"),

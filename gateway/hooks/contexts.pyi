@@ -98,7 +98,7 @@ class JobSkipped(Context):
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class JobMissed(Context):
-    """`job:missed`: Times of a job passed while the gateway was not there."""
+    """`job:missed`: The gateway was not running when a job was due."""
 
     @overload
     def __getitem__(self, field: Literal["job", "maker", "reason", "id"], /) -> str: ...
@@ -140,7 +140,7 @@ class PlatformUp(Context):
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class PlatformDown(Context):
-    """`platform:down`: A chat network cannot be reached any more."""
+    """`platform:down`: A chat network can no longer be reached."""
 
     @overload
     def __getitem__(self, field: Literal["platform", "account", "reason", "id"], /) -> str: ...
@@ -154,7 +154,7 @@ class PlatformDown(Context):
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class PlatformUnreadable(Context):
-    """`platform:unreadable`: A chat network sent something that could not be read, and was passed over. At most once a minute a network."""
+    """`platform:unreadable`: The gateway skipped something from a chat network that it could not read. At most once a minute a network."""
 
     @overload
     def __getitem__(self, field: Literal["platform", "account", "kind", "reason", "file", "id"], /) -> str: ...
@@ -196,7 +196,7 @@ class HookFailed(Context):
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class HookTripped(Context):
-    """`hook:tripped`: A hook failed so often that it is left alone for a while."""
+    """`hook:tripped`: A hook failed so often that the gateway pauses it for a while."""
 
     @overload
     def __getitem__(self, field: Literal["hook", "reason", "id"], /) -> str: ...
@@ -210,7 +210,7 @@ class HookTripped(Context):
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class MessageReceived(Context):
-    """`message:received`: A person who may speak here wrote something. Once for every message, edit, button and file."""
+    """`message:received`: An authorized person wrote something. Once for every message, edit, button and file."""
 
     @overload
     def __getitem__(self, field: Literal["platform", "account", "user_name", "chat_id", "chat_name", "chat_type", "thread_id", "message_id", "session_key", "text", "text_before", "reply_to", "id"], /) -> str: ...
@@ -266,7 +266,7 @@ class AudioAfter(Context):
     def __setitem__(self, field: Literal["text"], value: str, /) -> None: ...
 
 class MessageSending(Context):
-    """`message:sending`: Something is about to be said. An interceptor here switches streaming off."""
+    """`message:sending`: A message is about to be sent. An interceptor here switches streaming off."""
 
     @overload
     def __getitem__(self, field: Literal["platform", "account", "chat_id", "thread_id", "session_id", "role", "text", "id"], /) -> str: ...
@@ -285,7 +285,7 @@ class MessageSending(Context):
     def __setitem__(self, field: Literal["attachments"], value: list[dict[str, Any]], /) -> None: ...
 
 class MessageSent(Context):
-    """`message:sent`: The chat network took it."""
+    """`message:sent`: The chat network accepted the message."""
 
     @overload
     def __getitem__(self, field: Literal["platform", "account", "chat_id", "thread_id", "session_id", "role", "text", "id"], /) -> str: ...
@@ -305,7 +305,7 @@ class MessageSent(Context):
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class MessageFailed(Context):
-    """`message:failed`: It could not be delivered, for good."""
+    """`message:failed`: The message could not be delivered, also after the last retry."""
 
     @overload
     def __getitem__(self, field: Literal["platform", "account", "chat_id", "thread_id", "session_id", "role", "text", "error", "id"], /) -> str: ...
@@ -337,7 +337,7 @@ class ReactionAdded(Context):
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class ReactionRemoved(Context):
-    """`reaction:removed`: A person took a reaction back."""
+    """`reaction:removed`: A person removed a reaction."""
 
     @overload
     def __getitem__(self, field: Literal["platform", "account", "chat_id", "role", "message_id", "reaction", "id"], /) -> str: ...
@@ -531,7 +531,7 @@ class Webhook(Context):
     def __setitem__(self, field: Never, value: Never, /) -> None: ...
 
 class AgentInit(Context):
-    """`agent:init`: An agent is there: once for each agent while the gateway runs, before its first turn."""
+    """`agent:init`: An agent is ready: once for each agent while the gateway runs, before its first turn."""
 
     @overload
     def __getitem__(self, field: Literal["agent", "kind", "role", "id"], /) -> str: ...
@@ -576,7 +576,7 @@ class AgentStart(Context):
     def __setitem__(self, field: Literal["result"], value: Any, /) -> None: ...
 
 class AgentStep(Context):
-    """`agent:step`: The model wanted tools, and they have run."""
+    """`agent:step`: The tools that the model called have run."""
 
     @overload
     def __getitem__(self, field: Literal["platform", "session_id", "turn_id", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_key", "agent", "id"], /) -> str: ...
@@ -871,7 +871,7 @@ class SkillAfter(Context):
     def __setitem__(self, field: Literal["error"], value: dict[str, Any] | None, /) -> None: ...
 
 class NodeBefore(Context):
-    """`node:before`: A part of the turn is entered."""
+    """`node:before`: A step of the turn begins."""
 
     @overload
     def __getitem__(self, field: Literal["node", "node_type", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...
@@ -892,7 +892,7 @@ class NodeBefore(Context):
     def __setitem__(self, field: Literal["result"], value: Any, /) -> None: ...
 
 class NodeAfter(Context):
-    """`node:after`: A part of the turn is left."""
+    """`node:after`: A step of the turn has ended."""
 
     @overload
     def __getitem__(self, field: Literal["node", "node_type", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...

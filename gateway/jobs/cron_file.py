@@ -137,6 +137,6 @@ def _list_left_out(one: Mapping[str, Any], file: Path, work: Mapping[str, str], 
     if "command" in work:
         yield f"script: commands do not read it; add {file.parent.parent / 'scripts'} to `tools.sandbox.read`"
     elif one.get("script"):
-        yield "script: its output is not put before the text"
+        yield "script: a job does not add its output to the text"
     if not to and str(one.get("deliver") or "local") != "local":
         yield f"deliver {one['deliver']}: the answer is in the history (--to)"

@@ -181,7 +181,7 @@ def _check_timetable(when: str, zone: str) -> float:
     except ValueError as error:
         raise AgentError(f"{when!r} {error}") from None
     if isinstance(timetable, Interval) and timetable.seconds < SHORTEST_INTERVAL:
-        raise AgentError(f"{when!r} is too often: from every 1m on")
+        raise AgentError(f"{when!r} is too often: the shortest interval is 1m")
     return 0.0
 
 

@@ -23,7 +23,7 @@ APOLOGY = "Sorry: I tried to answer this several times and failed each time. Ple
 PAGE = 100
 ACK_WAIT = 10.5  # a doorbell that a dead node held rings again when the lease of the node expires
 
-BUSY = "I am busy just now: yours is number {} in line."
+BUSY = "I am busy just now: your message is number {} in the queue."
 
 DAMAGED = (
     "The record of this conversation was damaged on the disk, so I cannot go on with it. "

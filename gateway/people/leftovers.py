@@ -35,7 +35,7 @@ def _list_logs(home: Home, person: Person) -> Iterator[str]:
 
 def _list_hook_data(home: Home) -> Iterator[str]:
     for path in sorted(home.hook_data.glob("*")):
-        yield f"{path}: what a hook keeps itself; `person:forgotten` tells it"
+        yield f"{path}: data that a hook keeps itself; the event `person:forgotten` asks the hook to remove it"
 
 
 def _read(path: Path) -> str:

@@ -20,7 +20,7 @@ from gateway.records.records import ApprovalRequest
 from gateway.sessions.session import OpenTurn
 
 QUESTION_SIGN = "#"  # before the mark of a question, in the value of a button
-ASKED = "An approver was notified: {tools}. It goes on as soon as they have answered."
+ASKED = "An approver was notified: {tools}. I continue as soon as they have answered."
 HIDDEN = (
     "Approvers see the whole call in a direct chat with me, by /approvals, or where the gateway runs, by the command "
     "approvals."

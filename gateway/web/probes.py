@@ -17,7 +17,9 @@ from gateway.web.key_check import KeyCheck
 from gateway.web.metric_text import CONTENT_TYPE, HistogramMetric, Metric, render_metrics
 from gateway.web.request_body import WebRefusal
 
-WANTS_KEY = "this wants a key in a header `Authorization: Bearer KEY`: hermes-gateway keys new NAME --as operator"
+WANTS_KEY = (
+    "an API key is required, in a header `Authorization: Bearer KEY`: hermes-gateway keys new NAME --as operator"
+)
 METRICS_SECONDS = 1.0
 
 

@@ -27,7 +27,7 @@ NOT_LET_IN = (
 )
 HEADER = "x-token"  # from the page: the secret of its login, or the name that a proxy gives the person
 NOT_A_NAME = "the proxy does not say who you are, or not in a way that has one meaning"
-NOBODY = "your name is not authorized here: `web.people` in the configuration lists the people who are"
+NOBODY = "you are not authorized here: add your name to `web.people` in the configuration"
 NOT_BY_PAGE = f"the page alone changes something: it says your name in `{HEADER}`"
 NAME = re.compile(WEB_NAME_PATTERN)
 

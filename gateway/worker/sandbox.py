@@ -83,13 +83,15 @@ class SandboxSupport:
         """Describe for people what is not restricted here, and the remedy."""
         found = []
         if self.landlock < landlock.FILES:
-            found.append("files are not held: this kernel has no Landlock (Linux 5.13, `landlock` in `lsm=`)")
+            found.append("files are not restricted: this kernel has no Landlock (Linux 5.13, `landlock` in `lsm=`)")
         else:
             for version, what in landlock.LATER.items():
                 if self.landlock < version:
                     found.append(f"{what}: this kernel's Landlock is of version {self.landlock}, not {version}")
         if not self.has_filter:
-            found.append("network and sockets are not held: this kernel has no filter of system calls for this machine")
+            found.append(
+                "network and sockets are not restricted: this kernel has no seccomp filter for this architecture"
+            )
         return tuple(found)
 
 

@@ -25,8 +25,8 @@ async def test_what_came_over_hours_is_answered_at_once_and_what_comes_now_keeps
             await wire.write(f"{hours} hours ago: what is it?")
         wire.ago = 0.0
         await until(lambda: len(house.told("message:received")) == 10, "all of them")
-        assert not house.with_text("more than I can take")
+        assert not house.with_text("reached the rate limit")
         for _ in range(3):
             await wire.write("and you?")
-        await house.shows("what you wrote last waits")
+        await house.shows("your last message waits")
         await until(lambda: len(house.told("message:received")) == 12, "two of three")

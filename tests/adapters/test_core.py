@@ -83,7 +83,7 @@ async def test_what_somebody_writes_beyond_their_pace_waits_and_they_are_told(wi
             await house.shows("It is 42.", count)
         for _ in range(3):
             await wire.write("what is it?")
-        await house.shows("more than I can take from one person in a minute: what you wrote last waits")
+        await house.shows("reached the rate limit: your last message waits")
         assert await count_inbound(house) == 5
         await wire.write("what is it?", by=BEN)
         await house.shows("It is 42.", 3)

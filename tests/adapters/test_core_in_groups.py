@@ -76,7 +76,7 @@ async def test_an_invitation_lets_in_whoever_comes_first_with_it_and_nobody_else
         (told,) = await house.shows("Invitation #1")
         code, said = invitation_in(told.text)
         await wire.write(said.replace(code, "ANOTHER"), by=STRANGER)
-        (turned_away,) = await house.shows("This invitation is not good any more")
+        (turned_away,) = await house.shows("This invitation is no longer valid")
         assert "pairing code is" in turned_away.text
         await wire.write(said, by=STRANGER)
         await house.shows("You can use this bot now")

@@ -75,7 +75,7 @@ CALLS: list[tuple[str, dict[str, Any], str]] = [
     ("branch", {"title": "another way"}, "This is a copy now"),
     ("approvals", {"revoke": 3}, "revoke NUMBER"),
     ("platform", {"do": "pause", "platform": "telegraph"}, "Network 'telegraph' not found"),
-    ("pairing", {"do": "invite", "as": "operator", "for": "2h"}, "use this bot as operator. It is good once, for 2h"),
+    ("pairing", {"do": "invite", "as": "operator", "for": "2h"}, "use this bot as operator. It is valid once, for 2h"),
     ("pairing", {"for": "2h", "do": "invite", "gone": "what an old menu had"}, "can use this bot as user"),
     ("settings", {"name": "language", "value": "de"}, "language in discord:"),
     ("letters", {"retry": "nobody"}, "nobody"),
@@ -98,7 +98,7 @@ async def test_a_menu_of_before_with_one_text_for_all_is_still_understood(home: 
     wire.call("title", {"arguments": "as it was"})
     await home.shows("This session is now called: as it was")
     wire.call("pairing", {"arguments": "invite --as operator --for 2h"})
-    await home.shows("can use this bot as operator. It is good once, for 2h")
+    await home.shows("can use this bot as operator. It is valid once, for 2h")
 
 
 async def test_names_are_suggested_as_the_command_would_show_them(wire: DiscordWire, tmp_path: Path) -> None:

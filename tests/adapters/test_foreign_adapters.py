@@ -89,11 +89,11 @@ def aviary(tmp_path: Path) -> Iterator[Aviary]:
     ("settings", "what", "remedy"),
     [
         ("import nothing_of_that_name\n", "settings.py:1", "install what has nothing_of_that_name"),
-        ("x = (\n", "settings.py:1", "mend it"),
-        ("raise RuntimeError('the owl is ill')\n", "RuntimeError: the owl is ill", "mend it"),
-        ("import sys\nsys.exit('no')\n", "SystemExit: no", "mend it"),
-        ("SPEC = 7\n", "SPEC is no PlatformSpec", "mend it"),
-        (SETTINGS.replace("platforms.owl.nest", "web.listen"), "and not web.listen", "mend it"),
+        ("x = (\n", "settings.py:1", "correct it"),
+        ("raise RuntimeError('the owl is ill')\n", "RuntimeError: the owl is ill", "correct it"),
+        ("import sys\nsys.exit('no')\n", "SystemExit: no", "correct it"),
+        ("SPEC = 7\n", "SPEC is no PlatformSpec", "correct it"),
+        (SETTINGS.replace("platforms.owl.nest", "web.listen"), "and not web.listen", "correct it"),
     ],
 )
 def test_one_that_cannot_be_loaded_is_told_with_its_place_and_disturbs_nobody(
@@ -226,7 +226,7 @@ def test_one_that_calls_itself_like_another_is_passed_over(aviary: Aviary) -> No
     said = aviary.cli("config", "check")
     assert said.returncode == 0
     for name in ("telegram", "web", "Night-Owl", "class"):
-        assert f"no network can be called as {aviary.place / name} is" in said.stdout
+        assert f"{aviary.place / name} is not a valid name for a network" in said.stdout
 
 
 @pytest.mark.process

@@ -60,7 +60,7 @@ async def test_nobody_else_and_nowhere_else_is_a_link_given(tmp_path: Path) -> N
             await wire.write("/open", chat=GROUP)
             await house.shows("for one person alone")
             await wire.write("/open", by=BEN)
-            await house.shows("for those who look after")
+            await house.shows("for owners, admins and operators")
         async with housed(wire, tmp_path / "home", settings=PEOPLE) as house:
             await wire.write("/open")
             await house.shows("no https address")

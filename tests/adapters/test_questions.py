@@ -158,10 +158,10 @@ async def test_what_cannot_be_shown_whole_is_not_run(tmp_path: Path) -> None:
         wire.ills["sendDocument"] = [Refused(400, "Bad Request: no files here")] * 5
         await wire.write("do it")
         await house.shows("As you wish.")
-        await house.shows("could not be shown whole")
+        await house.shows("could not be shown in full")
         assert not asked_in(house)
         denied = [after["denied"] for after in await house.hears("tool:after", 2)]
-        assert denied[1] == "The question could not be shown whole, so the answer is no."
+        assert denied[1] == "The question could not be shown in full, so the answer is no."
         assert not marker.exists()
 
 

@@ -225,7 +225,7 @@ def test_a_header_without_end_is_not_read(tmp_path: Path) -> None:
     with gzip.open(tmp_path / "bomb", "wb") as file:
         file.write(header_of("x", tarfile.XHDTYPE, size=1 << 40).tobuf(tarfile.GNU_FORMAT))
         file.writelines(bytes(1 << 20) for _ in range(8))
-    with pytest.raises(BackupError, match="longer than any"):
+    with pytest.raises(BackupError, match="header that is too long"):
         read_archive(tmp_path / "bomb")
 
 

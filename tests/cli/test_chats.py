@@ -97,7 +97,7 @@ async def test_send_pairing_and_platform(wire: TelegramWire, gateway: GatewayPro
     by_number = await cli(gateway, "pairing", "approve", "#7")
     assert (by_number.returncode, "no pairing request has the number 7" in by_number.stderr) == (1, True)
     code = wire.shown[0].text.split("code is ")[1][:8]
-    assert "may speak now" in (await cli(gateway, "pairing", "approve", code)).stdout
+    assert "may write to the bot now" in (await cli(gateway, "pairing", "approve", code)).stdout
     await wire.write("what is it?", by=STRANGER)
     await until(lambda: any(one.text == "It is 42." for one in wire.shown), "the answer")
 
@@ -125,7 +125,7 @@ async def test_send_pairing_and_platform(wire: TelegramWire, gateway: GatewayPro
     await cli(gateway, "pairing", "revoke", "telegram", STRANGER)
     await wire.write("what is it?", by=STRANGER)
     await until(lambda: "pairing code" in wire.shown[-1].text, "the door")
-    assert "may speak now" in (await cli(gateway, "pairing", "approve", "#2")).stdout
+    assert "may write to the bot now" in (await cli(gateway, "pairing", "approve", "#2")).stdout
 
 
 async def test_an_invitation_to_a_gateway_without_a_network_says_that_there_is_none(gateway: GatewayProcess) -> None:
@@ -144,16 +144,16 @@ async def test_who_is_invited_comes_by_a_link_that_is_good_once(wire: TelegramWi
         refused = await cli(gateway, "pairing", "invite", "--for", lasts)
         assert (refused.returncode, "from a minute to seven days" in refused.stderr) == (1, True)
     wrong = await cli(gateway, "pairing", "invite", "--for", "soon")
-    assert (wrong.returncode, "how long it is good" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "how long it is valid" in wrong.stderr) == (2, True)
     gone = json.loads((await cli(gateway, "pairing", "invite", "--json")).stdout)
-    assert "good no more" in (await cli(gateway, "pairing", "uninvite", f"#{gone['number']}")).stdout
+    assert "no longer valid" in (await cli(gateway, "pairing", "uninvite", f"#{gone['number']}")).stdout
     made = await cli(gateway, "pairing", "invite", "--as", "admin", "--for", "7d")
     code = made.stdout.split("telegram: https://t.me/gate_bot?start=")[1].split()[0]
     assert (
         "an invitation as admin, by the person who runs this gateway" in (await cli(gateway, "pairing", "list")).stdout
     )
     await wire.write(f"/start {gone['ways'][0]['text'].rpartition('=')[2]}", by=STRANGER)
-    await until(lambda: "not good any more" in str(wire.shown), "the refusal")
+    await until(lambda: "no longer valid" in str(wire.shown), "the refusal")
     await wire.write(f"/start {code}", by=STRANGER)
     await until(lambda: "You can use this bot now" in str(wire.shown), "the door")
     assert "paired as admin" in (listed := (await cli(gateway, "pairing", "list")).stdout)

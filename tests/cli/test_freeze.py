@@ -101,7 +101,7 @@ def test_a_guard_becomes_weaker_by_a_persons_yes_alone(gateway: GatewayProcess, 
     done = gateway.cli("hooks", "sync", str(frozen), "--yes")
     assert (done.returncode, gateway.home.hooks_lock.read_text()) == (1, guarded), done.stderr
     assert "denies nothing where it fails: on_error: skip" in done.stdout
-    assert "tea would guard less, and this run asks no one; nothing was changed" in done.stderr
+    assert "tea would guard less, and this run cannot ask you; nothing was changed" in done.stderr
     without = put(tmp_path, {"without.json": '{"version": 1, "hooks": {}, "skills": {}}'}) / "without.json"
     done = gateway.cli("hooks", "sync", str(without), "--yes")
     assert (done.returncode, gateway.home.hooks_lock.read_text()) == (1, guarded), done.stderr

@@ -140,7 +140,7 @@ def test_what_comes_with_the_gateway_is_found_without_any_index(gateway: Gateway
     assert "tool-approval 1.0.0\n  Ask in the chat before certain tools run\n" in shown
     done = gateway.cli("hooks", "install", "tool-approval", "--yes")
     assert (done.returncode, "decides on  tool:before" in done.stdout) == (0, True), done.stderr
-    assert gateway.cli("hooks", "outdated").stdout.strip() == "all that is installed is as it is there"
+    assert gateway.cli("hooks", "outdated").stdout.strip() == "everything that is installed is up to date"
     nothing = gateway.cli("hooks", "search", "no such word")
     assert (nothing.stdout, "no index has a hook with that" in nothing.stderr) == ("", True)
 

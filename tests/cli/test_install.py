@@ -272,7 +272,7 @@ def test_an_update_that_guards_less_is_never_taken_unattended(gateway: GatewayPr
     for words in (("update", "--yes"), ("install", str(greet), "--yes")):
         done = gateway.cli("hooks", *words)
         assert (done.returncode, gateway.home.hooks_lock.read_text()) == (1, before), done.stdout
-        assert "greet guards less, and this run asks no one" in done.stderr
+        assert "greet guards less, and this run cannot ask you" in done.stderr
         said = "  guards less: denies nothing where it fails: on_error: skip\n"
         assert done.stdout.index(said) < done.stdout.index("--- a/HOOK.yaml")
     assert said.strip() in gateway.cli("hooks", "outdated").stdout
@@ -365,7 +365,7 @@ def test_what_lies_there_because_somebody_works_on_it_is_not_installed(gateway: 
         (greet / folder / "bin" / "python").symlink_to(sys.executable)
         (greet / folder / "large").write_bytes(b"\0" * (65 << 20))
     (greet / "__pycache__").mkdir()
-    assert gateway.cli("hooks", "outdated").stdout.strip() == "all that is installed is as it is there"
+    assert gateway.cli("hooks", "outdated").stdout.strip() == "everything that is installed is up to date"
     assert gateway.cli("hooks", "install", str(greet), "--yes").returncode == 0
     assert lock_of(gateway)["greet"]["digest"] == digest
     folder = gateway.home.own_folder / lock_of(gateway)["greet"]["path"]

@@ -119,12 +119,12 @@ async def test_who_is_let_in_as_more_than_a_user_is_that_wherever_they_write(
         await answer(wire, f"/pairing approve {asked} --as owner", by=STRANGER)
     )
     await wire.write(f"/pairing approve {asked} \N{EM DASH}as admin", by=STRANGER)
-    await until(lambda: any("may speak now, as admin" in one.text for one in wire.shown), "the second one")
+    await until(lambda: any("may write to the bot now, as admin" in one.text for one in wire.shown), "the second one")
     assert "paired as admin" in (await cli(gateway, "pairing", "list")).stdout
 
     third = (await answer(wire, "hello", by="7007")).split("code is ")[1][:8]
     await wire.write(f"/pairing approve {third}", by=BEN)
-    await until(lambda: any("may speak now, as user" in one.text for one in wire.shown), "the third one")
+    await until(lambda: any("may write to the bot now, as user" in one.text for one in wire.shown), "the third one")
     before = len(wire.shown)
     await wire.write("/whoami", by="7007", chat=GROUP)
     assert ", user;" in await answer(wire, "/whoami", by="7007")

@@ -208,7 +208,7 @@ def test_each_step_can_be_left_and_the_next_one_goes_on(gateway: GatewayProcess,
     with Typist(gateway, "setup") as person:
         person.sees("1 of 5  The model: demo answers now")
         person.answers("which model answers (Enter:", "\x03")
-        person.sees("left as it was; to take it up again: hermes-gateway setup model")
+        person.sees("left as it was; to continue later: hermes-gateway setup model")
         person.sees("2 of 5  Chat networks: none yet")
         person.answers("(Enter: no more):", "telegramm")
         person.answers("it is none of these", "\x7f\r")
@@ -217,7 +217,7 @@ def test_each_step_can_be_left_and_the_next_one_goes_on(gateway: GatewayProcess,
         shown = person.screen.text
         assert shown.rindex("the bot's token") < shown.rindex("does not look like one"), shown
         person.type("\x03")
-        person.sees("left as it was; to take it up again: hermes-gateway setup telegram")
+        person.sees("left as it was; to continue later: hermes-gateway setup telegram")
         person.sees("3 of 5  A service")
         if not find_problem():
             person.answers("[y/N]:", "\r")

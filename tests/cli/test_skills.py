@@ -179,7 +179,7 @@ def test_a_guard_that_an_update_brings_no_more_is_named(gateway: GatewayProcess,
     ]
     put(coffee, {"hooks/loud/HOOK.yaml": GUARD})
     done = gateway.cli("skills", "update", "--yes")
-    assert (done.returncode, "coffee guards less, and this run asks no one" in done.stderr) == (1, True), done.stderr
+    assert (done.returncode, "coffee guards less, and this run cannot ask you" in done.stderr) == (1, True), done.stderr
 
 
 @pytest.mark.row("T25")

@@ -74,7 +74,7 @@ SHOWN: dict[str, tuple[str, list[str]]] = {
     "hooks info": (HOOK, ["agent:start", *PACKAGES]),
     "hooks stats": ("", ["calls", "p95"]),
     "hooks check": ("", PACKAGES),
-    "hooks outdated": ("", ["all that is installed"]),
+    "hooks outdated": ("", ["everything that is installed"]),
     "hooks search": ("", ["prompt-guardrail", "before any model sees them"]),
     "hooks index list": ("", ["ours"]),
     "hooks dead-letters list": ("", ["there are no dead letters"]),

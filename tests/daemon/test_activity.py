@@ -141,7 +141,9 @@ async def let_in(walk: Walk) -> list[str]:
     other = (await walk.answer("hello", by="7007")).split("code is ")[1][:8]
     ann, dm = f"telegram:{ANN}", f"telegram:{ANN}"
     await walk.answer(f"/pairing approve {other}", by=ANN)
-    await until(lambda: any("may speak now" in one.text for one in walk.wire.shown), "the answer to the admin")
+    await until(
+        lambda: any("may write to the bot now" in one.text for one in walk.wire.shown), "the answer to the admin"
+    )
     await walk.answer("/pairing revoke 7008", by=ANN)
     await walk.answer("/platform pause telegram", by=BEN)
     await walk.has_new(

@@ -92,7 +92,7 @@ def test_jobs_are_listed_shown_replaced_paused_and_removed(gateway: GatewayProce
     for command, words in (
         (["show", "tea"], "the job 'tea' was not found"),
         (["add", "my tea", "--when", "1h", "--text", "x"], "a job's name has letters, digits,"),
-        (["add", "x", "--when", "every 5s", "--text", "x"], "from every 1m on"),
+        (["add", "x", "--when", "every 5s", "--text", "x"], "the shortest interval is 1m"),
         (["add", "x", "--when", "1h", "--text", "x", "--zone", "Mars/Base"], "the time zone 'Mars/Base' was not found"),
         (["add", "x", "--when", "1h", "--text", "x", "--to", "telegram:5"], "not served here"),
         (["add", "x", "--when", "1h", "--text", "x", "--agent", "nobody"], "the agent 'nobody' was not found"),

@@ -61,7 +61,7 @@ def test_a_restricted_hook_runs_held_in_less_and_everybody_is_told(tmp_path: Pat
         gateway.start()
         fired = json.loads(gateway.cli("hooks", "fire", "held", "agent:end", "--json").stdout)
         assert fired["trial"]["result"]["found"] == {"file": "done", "secret": "done", "network": "refused"}
-        lacks = "files are not held: this kernel has no Landlock"
+        lacks = "files are not restricted: this kernel has no Landlock"
         assert lacks in gateway.cli("hooks", "info", "held").stdout
         status = gateway.cli("status").stdout
         assert f"! hooks are restricted, and not in all of it: {lacks}" in status

@@ -139,7 +139,7 @@ async def test_an_operator_keeps_it_going_and_reads_nobodys_words(house: House) 
 async def test_an_operator_is_made_by_a_code_and_a_group_that_is_gone_lets_nobody_in(house: House) -> None:
     code = (await answer(house, "hello", STRANGER)).split("code is ")[1][:8]
     await house.wire.write(f"/pairing approve {code} --as operator", by=PEOPLE["admin"])
-    await house.shows("may speak now, as operator")
+    await house.shows("may write to the bot now, as operator")
     await house.shows("You can use this bot now")
     assert f"telegram user {STRANGER}, operator;" in await answer(house, "/whoami", STRANGER)
     assert await answer(house, "/platform", STRANGER) == "telegram: up"
@@ -149,4 +149,4 @@ async def test_an_operator_is_made_by_a_code_and_a_group_that_is_gone_lets_nobod
     assert "which is more than you are" in await answer(house, f"/pairing revoke {STRANGER}", PEOPLE["admin"])
     rules = house.gateway.access.rules
     await house.gateway.access.apply_rules(replace(rules, groups={}))
-    assert "I do not know you yet" in await answer(house, "/platform", PEOPLE["operator"])
+    assert "You are not authorized yet" in await answer(house, "/platform", PEOPLE["operator"])

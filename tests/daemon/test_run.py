@@ -207,7 +207,7 @@ def test_one_alone_says_which_part_of_the_work_nobody_does(gateway: GatewayProce
         asking.kill()
         asking.communicate()
     missing, untold = gateway.call("status")["attention"]
-    assert missing.startswith("no node runs turns: what people write waits; let a gateway on this journal do `lanes`")
+    assert missing.startswith("no node runs turns: messages wait; let a gateway on this journal do `lanes`")
     assert untold.startswith("no node delivers pending events to durable hooks")
     assert "no node runs turns" in gateway.cli("doctor").stdout
     assert gateway.stop()[0] == 0

@@ -124,7 +124,7 @@ async def test_of_more_than_may_wait_one_sentence_says_how_much_was_not_taken_an
         await until(lambda: len(room.net.sent) == 3, "the answer, that the next waits, and the sentence")
         (said,) = [one.text for one in room.net.sent if "I did not take 3 messages, the first of 20" in one.text]
         assert f"{MOST_WAITING} of yours wait" in said
-        assert len([one for one in room.net.sent if "what you wrote last waits" in one.text]) == 1
+        assert len([one for one in room.net.sent if "your last message waits" in one.text]) == 1
 
 
 async def test_a_gateway_that_stops_says_first_what_it_did_not_take() -> None:

@@ -187,12 +187,12 @@ async def test_who_is_nobody_is_said(gateway: GatewayProcess) -> None:
         done = await to_thread.run_sync(partial(gateway.cli, "people", "show", written))
         assert (done.returncode, "is not an id" in done.stderr) == (1, True), done.stderr
     gone = await cli(gateway, "people", "forget", "telegram:404", "--yes")
-    assert "nothing was held of them" in gone["text"]
+    assert "there was no data of this person" in gone["text"]
 
 
 async def test_whom_a_program_may_name_again_is_said(gateway: GatewayProcess) -> None:
     made = await to_thread.run_sync(partial(gateway.cli, "keys", "new", "notes", "--as", "user"))
-    assert "it opens nothing yet" in made.stderr
+    assert "this key has no access yet" in made.stderr
     gone = await cli(gateway, "people", "forget", "api:notes:ann", "--yes")
     assert "keys revoke" not in gone["text"], "a key that speaks to no agent speaks for nobody"
     for verb in (("revoke", "notes"), ("new", "notes", "--as", "user", "--agent", "main")):

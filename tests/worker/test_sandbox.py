@@ -403,5 +403,5 @@ def test_what_a_kernel_lacks_is_said() -> None:
     assert [text.split(":")[0] for text in older] == [
         "a list of TCP ports cannot be held, all ports are open to a hook that names one",
         "processes outside can be signalled",
-        "network and sockets are not held",
+        "network and sockets are not restricted",
     ]

@@ -129,7 +129,7 @@ class DiscordAdapter(msgspec.Struct, eq=False):
                 presence.up(detail_of(line))
                 await self._beat(line)
             elif silent > self.times.broken:
-                presence.down("the line to Discord broke, and is being mended")
+                presence.down("the connection to Discord broke; the gateway reconnects")
 
     async def _beat(self, line: DiscordClient) -> None:
         """Send one heartbeat beyond the library's own. The connection's reader notices a failure of it too."""

@@ -24,7 +24,7 @@ REFUSALS: Final = {
     10003: "the channel was not found, or the bot cannot see it",
     10008: "the message is gone",
     50001: "the bot cannot see that channel: give its role View Channel there",
-    50007: "this person takes no messages from the bot (blocked, or no server in common)",
+    50007: "this person does not receive messages from the bot (blocked, or no common server)",
     50013: (
         "the bot lacks a right there: give its role Send Messages, Send Messages in Threads, Attach Files, "
         "Add Reactions and Read Message History"
@@ -32,8 +32,8 @@ REFUSALS: Final = {
 }
 CLOSINGS: Final = {
     4004: UNKNOWN_TOKEN,
-    4010: "Discord wants this bot in several pieces (sharding), which the gateway does not do",
-    4011: "the bot is on too many servers for one connection (sharding), which the gateway does not do",
+    4010: "Discord requires sharding for this bot, which the gateway does not support",
+    4011: "the bot is on too many servers for one connection; the gateway does not support sharding",
 }
 
 
@@ -69,7 +69,9 @@ def as_adapter_error(error: Exception) -> AdapterError:
                 "switch on Message Content Intent"
             )
         case discord.ConnectionClosed():
-            return AdapterError(CLOSINGS.get(error.code, f"Discord's gateway closed the line for good ({error.code})"))
+            return AdapterError(
+                CLOSINGS.get(error.code, f"Discord's gateway closed the connection permanently ({error.code})")
+            )
         case discord.RateLimited():
             return make_rate_limit_error("Discord", error.retry_after)
         case discord.DiscordServerError():

@@ -18,9 +18,11 @@ class DiscordSettings(PlatformSettings, frozen=True, kw_only=True):
     IS_STAMPED = True
 
     token: Annotated[Secret, describe("the bot's token, from the developer portal")] = Secret()
-    allowed_roles: Annotated[tuple[str, ...], describe("ids of roles whose members may speak"), RELOADABLE] = ()
+    allowed_roles: Annotated[
+        tuple[str, ...], describe("ids of roles whose members may write to the bot"), RELOADABLE
+    ] = ()
     allowed_channels: Annotated[
-        tuple[str, ...], describe("ids of the channels that are listened to; by default all")
+        tuple[str, ...], describe("ids of the channels in which the bot reads; by default all")
     ] = ()
     auto_thread: Annotated[bool, describe("answer a mention in a channel in a thread of its own")] = True
     api_url: Annotated[str, describe("another address of the HTTP API", pattern=HTTP_PATTERN)] = ""

@@ -86,7 +86,7 @@ def describe_fault(place: PlatformPlace, error: BaseException) -> str:
     at = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     if isinstance(error, SyntaxError) and error.filename:
         at = f" ({error.filename}:{error.lineno})"
-    remedy = "mend it, and start the gateway again"
+    remedy = "correct it, and restart the gateway"
     if isinstance(error, ModuleNotFoundError) and error.name and not error.name.startswith(place.package):
         remedy = f"install what has {error.name} into the gateway's environment, and start it again"
     return f"{describe_error(error)}{at}, from {place.origin}; {remedy}"

@@ -199,7 +199,7 @@ class SlackAdapter(msgspec.Struct, eq=False):
             if away > self.times.given_up:
                 raise AdapterError("the connection to Slack was not restored in time; the gateway connects again")
             if away > self.times.broken:
-                presence.down("the line to Slack broke, and is being mended")
+                presence.down("the connection to Slack broke; the gateway reconnects")
             await web.auth_test()  # a revoked token would be the reason
 
 

@@ -56,7 +56,7 @@ def run(args: argparse.Namespace, _home: Home) -> None:
         prepare_home(gateway.home)
         hook = DevHook(gateway.home, folder, is_placed=args.trusted)
         gateway.environ |= pick_environment(folder)
-        print_note("a gateway of its own is started for it ...")
+        print_note("starting a gateway for this hook ...")
         with suppress(KeyboardInterrupt):
             hook.put()
             gateway.start()

@@ -112,7 +112,7 @@ def sync(args: argparse.Namespace, home: Home) -> int:
         if not (installed or removed):
             print_note("all is as it was frozen")
         elif weaker and args.yes:
-            what = f"{', '.join(weaker)} would guard less, and this run asks no one; nothing was changed"
+            what = f"{', '.join(weaker)} would guard less, and this run cannot ask you; nothing was changed"
             raise HookError(f"{what}\nhermes-gateway hooks sync {args.file}")
         elif not ask_person(f"Install {len(installed)} and remove {len(removed)}?", args.yes):
             return ExitCode.FAILED

@@ -85,7 +85,7 @@ def run_remove(args: argparse.Namespace, home: Home) -> None:
         if len(left) == len(known) or args.address == str(OWN_INDEX):
             raise HookError(f"no index {to_one_line(args.address)} was added\nhermes-gateway hooks index list")
         set_indexes(home, left)
-    print_note(f"{args.address} is looked at no more; what was installed by it stays")
+    print_note(f"{args.address} is removed; hooks that were installed from it stay")
     if args.json:
         show_json({"removed": args.address})
 

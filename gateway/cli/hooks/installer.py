@@ -241,7 +241,7 @@ def take_update(installer: Installer[Entry, Fetched], update: InstalledUpdate[En
     if not installer.args.json:
         installer.show_update(update)
     if update.needs_person and (installer.args.yes or not sys.stdin.isatty()):
-        what = f"{name} {update.needs_person}, and this run asks no one: it stays as it is"
+        what = f"{name} {update.needs_person}, and this run cannot ask you: it stays as it is"
         print_note(f"{what}\nhermes-gateway {installer.KIND}s update {name}")
         return False
     if is_taken := ask_person(f"Update {name}?", installer.args.yes):

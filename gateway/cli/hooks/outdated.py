@@ -40,7 +40,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
         if found:
             show_table((kind, "there is", "commit", ""), [one.row for one in found])
     if not (hooks or skills):
-        print_text("all that is installed is as it is there")
+        print_text("everything that is installed is up to date")
 
 
 def find_outdated(installer: Installer[Entry, Fetched]) -> Iterator[OutdatedEntry]:

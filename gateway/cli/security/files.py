@@ -19,7 +19,7 @@ def _find_misshapen(target: AuditTarget) -> Iterator[AuditFault]:
         yield from as_faults(check_shape(path, wanted, follow=follow))
 
 
-@make_check("files.other-owner", "error", "another user of this machine can change what the gateway obeys or keeps")
+@make_check("files.other-owner", "error", "another user of this host can change the gateway's settings or data")
 def _find_other_owners(target: AuditTarget) -> Iterator[AuditFault]:
     home = target.home
     tasks = (home.boot_md, home.heartbeat_md)
@@ -83,7 +83,7 @@ def _find_home_writable(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_writers([target.home.root, target.home.own_folder])
 
 
-@make_check("files.settings-writable", "error", "others can let themselves in, and have commands run")
+@make_check("files.settings-writable", "error", "others can authorize themselves, and run commands")
 def _find_settings_writable(target: AuditTarget) -> Iterator[AuditFault]:
     return _find_writers([target.home.config, target.home.env, target.home.hermes_config])
 

@@ -52,7 +52,7 @@ def _can_deny(version: HookVersion, manifest: Manifest) -> bool:
     return bool(manifest.url) or any(map(DENIES.search, code.values()))
 
 
-@make_check("hooks.missed-operators", "warning", "operators get past what it forbids users")
+@make_check("hooks.missed-operators", "warning", "operators are not stopped by this guard for users")
 def _find_missed_operators(target: AuditTarget) -> Iterator[AuditFault]:
     """Find handlers that compare `scope` with `user`: before operators had their own word, that included them."""
     groups = target.settings.access.groups.values()
@@ -67,7 +67,7 @@ def _find_missed_operators(target: AuditTarget) -> Iterator[AuditFault]:
                     yield AuditFault(SourceLocation(str(version.path / name)), what, remedy)
 
 
-@make_check("hooks.in-process", "warning", "it reads every token, and its faults are the gateway's")
+@make_check("hooks.in-process", "warning", "it can read every token, and its errors affect the gateway")
 def _find_in_process(target: AuditTarget) -> Iterator[AuditFault]:
     for version, _, overrides in _list_hooks(target):
         if overrides.isolation == "none":
@@ -89,7 +89,7 @@ def _find_granted(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(place, f"a turn of {name} may {', '.join(granted)}", "remove what it does not need")
 
 
-@make_check("hooks.plain-http", "error", "who listens on the way reads messages and decides")
+@make_check("hooks.plain-http", "error", "anyone on the network path can read messages and decide")
 def _find_plain_hooks(target: AuditTarget) -> Iterator[AuditFault]:
     for version, manifest, _ in _list_hooks(target):
         if is_plain_http(manifest.url):
@@ -97,7 +97,7 @@ def _find_plain_hooks(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(SourceLocation(str(version.path / "HOOK.yaml")), what, "write https:// in its `url`")
 
 
-@make_check("hooks.unsigned", "warning", "anybody can send that address made-up events")
+@make_check("hooks.unsigned", "warning", "anyone can send invented events to that address")
 def _find_unsigned_hooks(target: AuditTarget) -> Iterator[AuditFault]:
     for version, manifest, _ in _list_hooks(target):
         if manifest.url.startswith("https:") and not manifest.secret_env:

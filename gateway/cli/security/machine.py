@@ -28,20 +28,20 @@ def _find_bad_secrets(target: AuditTarget) -> Iterator[AuditFault]:
         yield from as_faults(find_bad_secrets(target.doctor.configuration))
 
 
-@make_check("config.wrong", "error", "what the settings let happen could not be checked")
+@make_check("config.wrong", "error", "the settings could not be checked")
 def _find_wrong_settings(target: AuditTarget) -> Iterator[AuditFault]:
     """Report an unreadable configuration: without this, a check that cannot run would look like praise."""
     yield from as_faults(one for one in check_configuration(target.doctor) if one.severity == "error")
 
 
-@make_check("process.root", "notice", "a fault in the gateway is a fault of the whole machine")
+@make_check("process.root", "notice", "an error of the gateway can affect the whole host")
 def _find_root(target: AuditTarget) -> Iterator[AuditFault]:
     if what := describe_readers(target.uid):
         remedy = "run it as a user of its own: see systemd/system/chat-gateway.service"
         yield AuditFault(SourceLocation("the user of the gateway"), what, remedy)
 
 
-@make_check("version.old", "warning", "what was mended since is not mended in what runs")
+@make_check("version.old", "warning", "the running program lacks later security fixes")
 def _find_old_daemon(target: AuditTarget) -> Iterator[AuditFault]:
     yield from as_faults(check_version(target.doctor))
 
@@ -51,7 +51,7 @@ def _find_old_python(target: AuditTarget) -> Iterator[AuditFault]:
     end = PYTHON_ENDS.get(target.python)
     if end and target.today > end:
         name = ".".join(map(str, target.python))
-        what = f"Python {name} gets no more mends since {end}"
+        what = f"Python {name} has had no security fixes since {end}"
         yield AuditFault(SourceLocation(f"Python {name}"), what, "install the gateway with a newer Python")
 
 
@@ -81,7 +81,7 @@ def _find_unit_lacks(target: AuditTarget, key: str, *wanted: str) -> Iterator[Au
             )
 
 
-@make_check("unit.root", "error", "a fault in the gateway is a fault of the whole machine")
+@make_check("unit.root", "error", "an error of the gateway can affect the whole host")
 def _find_unit_root(target: AuditTarget) -> Iterator[AuditFault]:
     for unit in target.units:
         said = _read_service(unit)

@@ -40,9 +40,7 @@ def _find_open_chats(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(target.place_of(f"access.chats.{network}"), what, remedy)
 
 
-@make_check(
-    "access.network-roles", "warning", "moderators of that network's server let people in, and you are not asked"
-)
+@make_check("access.network-roles", "warning", "moderators of that network's server authorize people without you")
 def _find_network_roles(target: AuditTarget) -> Iterator[AuditFault]:
     for one in list_accounts(target.settings.platforms):
         if getattr(one.settings, "allowed_roles", ()):
@@ -60,7 +58,7 @@ def _find_guest_tools(target: AuditTarget) -> Iterator[AuditFault]:
         yield AuditFault(target.place_of("access.tools.guest"), what, remedy)
 
 
-@make_check("access.user-tools", "warning", "everybody who may speak can ask for commands")
+@make_check("access.user-tools", "warning", "every authorized user can make the agent run commands")
 def _find_user_tools(target: AuditTarget) -> Iterator[AuditFault]:
     names = target.settings.access.tools.user
     if any(name in EVERY_TOOL or fnmatchcase("shell", name) for name in names):
@@ -144,12 +142,12 @@ def _find_idle_groups(target: AuditTarget) -> Iterator[AuditFault]:
             found = ["owner" if user in rules.owners.get(platform, ()) else None, without.find_role(message)]
             roles = [role for role in (*found, paired.get((platform, user))) if role]
             if any(rank_of(role) > rank_of(group.role) for role in roles):
-                what = f"{person} is in a group of {group.role}s, and has more elsewhere: {', '.join(roles)}"
+                what = f"{person} is in a group of {group.role}s, but has a higher role elsewhere: {', '.join(roles)}"
                 remedy = f"take {person} out of the group {name}, or away from there"
                 yield AuditFault(target.place_of(f"access.groups.{name}"), what, remedy)
 
 
-@make_check("access.many-admins", "warning", "each of them can authorize others and approve")
+@make_check("access.many-admins", "warning", "each of them can authorize people and approve tool calls")
 def _find_many_admins(target: AuditTarget) -> Iterator[AuditFault]:
     for name, group in target.settings.access.groups.items():
         if group.role == "admin" and len(group.people) > MANY_ADMINS:
@@ -158,7 +156,7 @@ def _find_many_admins(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(target.place_of(f"access.groups.{name}.role"), what, remedy)
 
 
-@make_check("approvals.asker", "error", "the question guards nothing: who asks agrees")
+@make_check("approvals.asker", "error", "the question does not protect: the person who asks approves")
 def _find_asker(target: AuditTarget) -> Iterator[AuditFault]:
     if "asker" in target.settings.tools.approvers:
         what = "people approve their own calls of tools that ask first"

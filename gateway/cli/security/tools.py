@@ -18,13 +18,13 @@ RUNS_OTHERS = frozenset({
 })  # fmt: skip
 
 
-@make_check("tools.shell-unasked", "error", "whatever talks the model into a command has it run")
+@make_check("tools.shell-unasked", "error", "any text that persuades the model to run a command is enough")
 def _find_shell_unasked(target: AuditTarget) -> Iterator[AuditFault]:
     if target.settings.tools.shell == "allow":
         yield AuditFault(target.place_of("tools.shell"), "every command runs without a question", "tools: {shell: ask}")
 
 
-@make_check("tools.shell-allow", "error", "such a rule is as good as no question at all")
+@make_check("tools.shell-allow", "error", "such a rule has the same effect as no question")
 def _find_shell_rules(target: AuditTarget) -> Iterator[AuditFault]:
     rules = [rule for rule in target.settings.tools.shell_allow if isinstance(rule, dict)]
     for name in sorted({name for rule in rules for name in rule} & RUNS_OTHERS):
@@ -41,7 +41,7 @@ def _find_sandbox_off(target: AuditTarget) -> Iterator[AuditFault]:
         yield AuditFault(target.place_of("tools.sandbox.mode"), what, "tools: {sandbox: {mode: auto}}")
 
 
-@make_check("tools.sandbox-missing", "warning", "the kernel holds less than is promised")
+@make_check("tools.sandbox-missing", "warning", "the kernel enforces less than the settings say")
 def _find_sandbox_missing(target: AuditTarget) -> Iterator[AuditFault]:
     yield from as_faults(check_sandbox(target.doctor))
 
@@ -92,7 +92,7 @@ def _find_trusted_servers(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(target.place_of(f"mcp_servers.{name}.trust"), what, remedy)
 
 
-@make_check("mcp.plain-http", "warning", "who listens on the way reads and changes it")
+@make_check("mcp.plain-http", "warning", "anyone on the network path can read and change it")
 def _find_plain_servers(target: AuditTarget) -> Iterator[AuditFault]:
     for name, server in target.settings.mcp_servers.items():
         if server.enabled and is_plain_http(server.url):
@@ -101,7 +101,7 @@ def _find_plain_servers(target: AuditTarget) -> Iterator[AuditFault]:
             yield AuditFault(target.place_of(f"mcp_servers.{name}.url"), what, remedy)
 
 
-@make_check("models.plain-http", "warning", "who listens on the way reads and changes it")
+@make_check("models.plain-http", "warning", "anyone on the network path can read and change it")
 def _find_plain_models(target: AuditTarget) -> Iterator[AuditFault]:
     models = {f"models.{key}": one for key, one in target.settings.models.items()}
     for name, model in {"model": target.settings.model, **models}.items():

@@ -48,7 +48,7 @@ def run(home: Home) -> None:
         try:
             step.run()
         except (KeyboardInterrupt, EOFError):
-            print_text(f"left as it was; to take it up again: {step.command}")
+            print_text(f"left as it was; to continue later: {step.command}")
         except GatewayError as error:
             print_note(str(error))
             print_text(f"to try it again: {step.command}")
@@ -110,7 +110,7 @@ def connect_networks(home: Home) -> None:
         try:
             network.connect(parser.parse_args([], argparse.Namespace(network=name)), home)
         except (KeyboardInterrupt, EOFError):
-            print_text(f"left as it was; to take it up again: hermes-gateway setup {name}")
+            print_text(f"left as it was; to continue later: hermes-gateway setup {name}")
             return
 
 

@@ -96,7 +96,7 @@ def write_by_bot(bot: PlatformAccount, served: set[str], home: Home, words: str)
     owners = getattr(load(home).settings.access.owners, bot.platform) or find_first_owner(bot, home)
     if not owners:
         lets_in = "it answers with a code, and this lets you in: hermes-gateway pairing approve CODE --as owner"
-        return [f"{bot.name}: the bot knows nobody yet who owns it: {describe_link(bot, home)}\n{lets_in}"]
+        return [f"{bot.name}: the bot has no owner yet: {describe_link(bot, home)}\n{lets_in}"]
     return [fault for owner in owners if (fault := write_to_owner(bot, owner, home, text))]
 
 
@@ -128,7 +128,7 @@ def write_to_owner(bot: PlatformAccount, owner: str, home: Home, text: str) -> s
             print_note(f"{bot.name}: {to_one_line(str(error), 500)}")
         hint = describe_link(bot, home)
         if not can_ask():
-            return f"{bot.name}: some networks let no bot begin: {hint}, and then: {AGAIN}"
+            return f"{bot.name}: some networks do not let a bot write first: {hint}, and then: {AGAIN}"
         print_text(f"{bot.name}: {hint}")
         with show_progress(f"waiting {FIRST_PATIENCE:.0f} s for you to write"):
             has_written = wait_for_person(tail, bot, owner)

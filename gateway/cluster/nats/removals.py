@@ -115,7 +115,7 @@ class Removals:
                     await self._connection.ask_stored(notes.where, json.dumps(notes.upto).encode())
                 except (NoAnswer, ServerRefusal) as error:
                     notes.is_written = False
-                    raise EngineError(f"the NATS server does not take a note of it: {error}") from error
+                    raise EngineError(f"the NATS server does not store a note of it: {error}") from error
         self._full.clear()
         over = [due for due in self._notes if due <= time.time()]
         for due in over:

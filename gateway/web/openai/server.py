@@ -39,7 +39,7 @@ STOP_SECONDS = 5.0
 BEGIN_SECONDS = 10.0  # until then a stream has no status yet, and can be refused with one
 EVENTS = "text/event-stream; charset=utf-8"
 ASKED = "you can call /v1/chat/completions, /v1/responses, /v1/models"
-WANTS_KEY = "this wants a key: hermes-gateway keys new NAME --as user --agent AGENT"
+WANTS_KEY = "an API key is required: hermes-gateway keys new NAME --as user --agent AGENT"
 NO_AGENT = "this key speaks to no agent: hermes-gateway keys new NAME --as user --agent AGENT"
 REVOKED = "this key was revoked"
 NOT_NOW = "the journal takes nothing now; call again"

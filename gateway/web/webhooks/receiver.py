@@ -177,7 +177,7 @@ class WebhookReceiver(msgspec.Struct, eq=False):
             came.popleft()
         if len(came) >= webhook.settings.rate:
             wait = str(math.ceil(came[0] + MINUTE - now))
-            raise WebRefusal(HTTPStatus.TOO_MANY_REQUESTS, "this is called too often", Retry_After=wait)
+            raise WebRefusal(HTTPStatus.TOO_MANY_REQUESTS, "too many calls in a minute", Retry_After=wait)
         came.append(now)
 
     def _refuse(self, webhook: Webhook | None, why: str, request: HttpRequest, peer: str) -> WebRefusal:
