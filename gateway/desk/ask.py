@@ -12,7 +12,7 @@ import time
 from posix import environ
 
 TRIES = 20  # of the first connection, with a pause after each
-TRIES_AGAIN = 300  # more after the first connection, and never again: so long a restart of the gateway may take
+TRIES_AGAIN = 600  # more after the first connection, and never again: so long a restart of the gateway may take
 PAUSE = 0.1
 LONGEST_SILENCE = 25.0  # a gateway that holds a question sends an empty line every ten seconds
 DENIED = 2  # the exit code that each program takes as a denial, with the reason on the standard error

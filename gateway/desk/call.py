@@ -44,13 +44,17 @@ decode_event = JsonDecoder[ProgramEvent](ProgramEvent).decode
 
 
 class DeskCall(msgspec.Struct, frozen=True):
-    """An event of a program. `asker` is the process that waits for the answer; `person` owns the machine."""
+    """An event of a program. `asker` is the process that waits for the answer; `person` owns the machine.
+
+    `began`: the start of that process, in ticks of this host; 0 for one on another host.
+    """
 
     program: Program
     given: ProgramEvent
     asker: str
     person: str
     is_attended: bool
+    began: int = 0
 
     @property
     def digest(self) -> str:
@@ -111,7 +115,12 @@ class DeskCall(msgspec.Struct, frozen=True):
         return [{"tool": tool, "args": args} for tool, args in calls]
 
     def is_ended_by(self, later: "DeskCall") -> bool:
-        """Return True if this later event shows that this call needs no answer any more."""
+        """Return True if this later event shows that this call needs no answer any more.
+
+        Programs send some events in the background, so an event may come after the call that followed it.
+        """
+        if later.began < self.began:
+            return False
         if (later.program, later.given.session_id) != (self.program, self.given.session_id):
             return False
         return later.given.tool_name == "" or later.digest == self.digest

@@ -89,7 +89,8 @@ class DeskCaller:
         process = self.process
         asker = process.mark if process else f"unknown {secrets.token_hex(16)}"
         given = decode_event(self._data)
-        return DeskCall(program, given, asker, find_user(self._socket), is_attended)
+        began = process.started if process else 0
+        return DeskCall(program, given, asker, find_user(self._socket), is_attended, began)
 
     async def answer(self, answer: Answer) -> None:
         await self._stream.send(format_answer(answer))

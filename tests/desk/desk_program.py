@@ -62,16 +62,20 @@ class Desk:
         return asyncio.create_task(to_thread.run_sync(self._ask, text, environ))
 
     def start(self, text: str, environ: dict[str, str]) -> "subprocess.Popen[str]":
-        [group] = json.loads(self.file.read_text())["hooks"][json.loads(text)["hook_event_name"]]
-        [entry] = group["hooks"]
-        environ = {"HOME": str(self.home), "PATH": os.defpath, "CLAUDE_CODE_SESSION_ATTENDED": "1"} | environ
-        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-        asker = subprocess.Popen([sys.executable, "-c", PROGRAM, entry["command"]], text=True, env=environ, **pipes)
+        asker = self.begin(json.loads(text)["hook_event_name"], environ)
         assert asker.stdin
         asker.stdin.write(text)
         asker.stdin.close()
         asker.stdin = None
         return asker
+
+    def begin(self, event: str, environ: dict[str, str]) -> "subprocess.Popen[str]":
+        """Start the command, which waits for its event."""
+        [group] = json.loads(self.file.read_text())["hooks"][event]
+        [entry] = group["hooks"]
+        environ = {"HOME": str(self.home), "PATH": os.defpath, "CLAUDE_CODE_SESSION_ATTENDED": "1"} | environ
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        return subprocess.Popen([sys.executable, "-c", PROGRAM, entry["command"]], text=True, env=environ, **pipes)
 
     def _ask(self, text: str, environ: dict[str, str]) -> tuple[int, str, str]:
         asker = self.start(text, environ)

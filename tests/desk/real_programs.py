@@ -109,8 +109,12 @@ class RealProgram:
         self.kind, self.file, self.home, self.project = KINDS[name], file, home, home / "project"
         self.project.mkdir()
         self.output = home / "output"  # of the last call
+        self.write_settings(home)
+
+    def write_settings(self, home: Path) -> None:
+        """Write what the program needs in a home, without any hook."""
         for path, text in self.kind.settings.items():
-            (home / path).parent.mkdir(exist_ok=True)
+            (home / path).parent.mkdir(parents=True, exist_ok=True)
             (home / path).write_text(text)
 
     def make_words(self, command: str, *, is_free: bool = True) -> list[str]:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from gateway.desk.settings_file import connect, list_connections, write_file
 from gateway.errors import ConfigError
 from gateway.events.catalogue import EVENT_SPECS
 from gateway.testing.networks.wire import ANN, BEN
+from gateway.worker.process_tree import find_children
 from tests.desk.desk_program import ALLOWED, CALL, PROGRAM, Desk, add_hook, make_call, make_event
 from tests.spine import until
 
@@ -141,6 +143,18 @@ async def test_what_the_desk_answered_is_withdrawn_in_the_chat(desk: Desk, event
     assert await desk.ask(told) == (0, "", "")
     assert await asked == (0, "", "")
     await desk.closed(shown, "answered at the desk")
+
+
+async def test_an_event_from_before_the_question_does_not_withdraw_it(desk: Desk) -> None:
+    """Programs send such events in the background: a slow command comes after the call that followed it."""
+    late = desk.begin("UserPromptSubmit", {})
+    await until(lambda: find_children(late.pid), "the command")
+    asked = desk.ask()
+    shown = await desk.question()
+    told = partial(late.communicate, make_event("UserPromptSubmit", tool_name="", tool_input={}))
+    assert await to_thread.run_sync(told) == ("", "")
+    await desk.wire.press(shown, "Yes", by=ANN)
+    assert json.loads((await asked)[1]) == ALLOWED
 
 
 async def test_a_question_outlives_the_gateway(desk: Desk) -> None:

@@ -205,8 +205,11 @@ NESTED = "by an agent without hooks"
 def list_tries(program: RealProgram, words: dict[str, object]) -> Iterator[tuple[str, str]]:
     for what, command in TRIES.items():
         yield what, command.format(**words)
-    inner = program.make_words(f"{YES.format(**words)}; touch inner")
-    yield NESTED, f"mkdir -p other; cp -r ~/.codex other/; HOME=$PWD/other {shlex.join(inner)}; test -e inner"
+    other = program.project / "other"  # a home without our lines
+    other.mkdir()
+    program.write_settings(other)
+    inner = program.make_words(f"{YES.format(**words)}; touch {program.project}/inner")
+    yield NESTED, f"HOME={other} {shlex.join(inner)}; test -e inner || exit 1"
 
 
 async def try_all(folder: Path, name: str, file: Path) -> list[tuple[str, str, str]]:
