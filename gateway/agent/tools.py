@@ -55,6 +55,9 @@ class ChatPort(Protocol):
     def can_show(self, kind: type[MessagePart]) -> bool:
         """Return True if the network shows such parts natively."""
 
+    def check_shell(self) -> None:
+        """Raise AgentError unless agent and person have the tool `shell`, which the command of a job needs."""
+
     async def schedule(self, work: ScheduledWork, when: str, key: str) -> str:
         """Schedule the work for that time, or for each of these times. Returns words about that."""
 

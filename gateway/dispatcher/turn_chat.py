@@ -80,6 +80,12 @@ class TurnChat(msgspec.Struct, eq=False):
     def can_show(self, kind: type[MessagePart]) -> bool:
         return self.context.chats.can_show(self.message.address, kind)
 
+    def check_shell(self) -> None:
+        """Raise AgentError unless the agent and the person have the tool `shell`."""
+        tool = find_tool(self.context.agents.choose(self.message, self.turn.session).tools, SHELL)
+        if tool is None or self.context.access.fit_tool(tool, self.role) is None:
+            raise AgentError("a command needs the tool `shell`, which you do not have here")
+
     async def schedule(self, work: ScheduledWork, when: str, key: str) -> str:
         """Make a job of this conversation in the name of the turn's author; the same `key` makes a single job.
 
@@ -90,7 +96,10 @@ class TurnChat(msgspec.Struct, eq=False):
             AccessError: a hook did not allow the command.
         """
         if work.command:
-            await self._check_command(work.command)
+            self.check_shell()
+            agent, role = self.context.agents.choose(self.message, self.turn.session), self.message.role or self.role
+            fields = build_turn_fields(self.turn, self.message, role, agent.name)
+            await check_command(work.command, self.context.registry.scope(fields, answers={}))
         jobs, clock, turn, said = self.jobs, self.context.engine.clock, self.turn, self.message
         zone, now = self.context.settings.timezone(), jobs.clock()
         at, ahead = parse_time(when, zone, now, clock.calculate_difference)
@@ -137,14 +146,6 @@ class TurnChat(msgspec.Struct, eq=False):
             await self.jobs.remove(job)
         else:
             await self.jobs.pause(job, IN_CHAT if action == "pause" else "")
-
-    async def _check_command(self, command: str) -> None:
-        agent, role = self.context.agents.choose(self.message, self.turn.session), self.message.role or self.role
-        tool = find_tool(agent.tools, SHELL)
-        if tool is None or self.context.access.fit_tool(tool, self.role) is None:
-            raise AgentError("a command needs the tool `shell`, which you do not have here")
-        fields = build_turn_fields(self.turn, self.message, role, agent.name)
-        await check_command(command, self.context.registry.scope(fields, answers={}))
 
     def _find_target(self, to: str) -> Address:
         """Return another chat, to which the turn sends. Raises AgentError if its author may not send to other chats."""

@@ -172,7 +172,7 @@ class JobRunner:
         if job.missed == "skip" and due.late_by > GRACE and not job.asked:
             reason = "the gateway was not there"
             rows += await find_missed(
-                self._jobs, job, Moment(due.first, "missed", reason, due.late_by, due.last, due.count)
+                self._jobs, job, Moment(due.first, "missed", reason, round(due.late_by, 3), due.last, due.count)
             )
         else:
             if due.count > 1:

@@ -127,6 +127,16 @@ async def test_a_guard_of_the_shell_also_decides_about_a_command_that_is_schedul
         assert (result.content, await room.dispatcher.jobs.list_of(KEY)) == ("no disks", [])
 
 
+async def test_no_person_is_asked_about_a_command_of_an_agent_without_a_shell() -> None:
+    shell = ShellOptions(ToolSettings(), fail, {}, fail, ShellSandbox(SandboxSettings(), find_support()), fail)
+    turn = {"user": "plan", "answers": [calling("schedule", when="1h", command="df /"), {"text": "done"}]}
+    async with chat(turn, tools=make_chat_tools(shell)) as room:
+        await room.write("plan")
+        assert await room.hear(1) == "done"
+        (result,) = [entry for entry in (await room.house.sessions.open(KEY)).entries if entry.role == "tool"]
+        assert result.content == "a command needs the tool `shell`, which you do not have here"
+
+
 @pytest.mark.parametrize(
     "command",
     [

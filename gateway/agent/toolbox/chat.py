@@ -71,8 +71,8 @@ def make_chat_tools(shell: ShellOptions | None = None) -> tuple[Tool, ...]:
         replace(tool_from(send_place, repeatable=True), is_trusted=True, sends=Location),
         replace(
             tool_from(schedule, asks=asks, subject=subject),
-            narrow=tool_from(schedule_here, name="schedule", asks=asks, subject=subject),
-            bind=bind_chat,
+            narrow=replace(tool_from(schedule_here, name="schedule", asks=asks, subject=subject), bind=bind_job),
+            bind=bind_job,
         ),
         tool_from(scheduled, repeatable=True, read_only=True),
         tool_from(unschedule, repeatable=True),
@@ -95,6 +95,13 @@ def is_to_other(args: dict[str, Any], facts: Mapping[str, Any]) -> bool:
 def bind_chat(args: dict[str, Any], chat: ChatPort) -> dict[str, Any]:
     """Put the id of the chat in the place of its name."""
     return args | {"to": chat.bind(args["to"])} if args.get("to") else args
+
+
+def bind_job(args: dict[str, Any], chat: ChatPort) -> dict[str, Any]:
+    """Put the id of the chat in the place of its name, and check a command before any person reads it."""
+    if args.get("command"):
+        chat.check_shell()
+    return bind_chat(args, chat)
 
 
 async def send_reply(text: Annotated[str, Meta(min_length=1, max_length=LONGEST_TEXT)], context: ToolContext) -> str:
