@@ -19,8 +19,14 @@ from gateway.questions.text import show_call
 from gateway.worker.json_decoder import JsonDecoder
 
 LONGEST_ID = 100
-# Each event of a turn has these fields, and no call of a desk has something for them.
-NO_CHAT = dict.fromkeys(("account", "chat_name", "thread_id", "message_id"), "")
+# The fields that are the same in each call; an empty one is a field of each turn that no desk has something for.
+CONSTANT_FACTS = {
+    **dict.fromkeys(("account", "chat_name", "thread_id", "message_id"), ""),
+    "platform": DESK,
+    "role": "owner",
+    "scope": "owner",
+    "chat_type": "dm",
+}
 
 
 class ProgramEvent(msgspec.Struct, frozen=True):
@@ -85,15 +91,11 @@ class DeskCall(msgspec.Struct, frozen=True):
         given = self.given
         own = {"program": self.program.name, "tool": given.tool_name, "args": given.tool_input, "folder": given.cwd}
         return {
-            **NO_CHAT,
-            "platform": DESK,
+            **CONSTANT_FACTS,
             "user_id": self.person,
             "user_name": self.person,
             "person": self.author,
-            "role": "owner",
-            "scope": "owner",
             "chat_id": given.cwd,
-            "chat_type": "dm",
             "session_id": given.session_id,
             "session_key": self.session_key,
             "agent": self.program.name,

@@ -145,6 +145,31 @@ def test_check_looks_at_plugins_too_and_at_commands_that_are_not_here(gateway: G
     assert "`flavour` is not known; nothing reads it here\n" in done.stdout
 
 
+def test_check_names_what_a_hook_misses_at_a_desk(gateway: GatewayProcess) -> None:
+    passes = "def handle(event_type, context):\n    pass\n"
+    reads = "def handle(event_type, context):\n    print(context['tool'], context['message_id'])\n"
+    for name, manifest, handler in (
+        ("greets", "events: ['message:*']\n", passes),
+        ("guards", "intercepts: ['tool:*']\nwhen: {tool: shell, platform: [telegram], scope: user}\n", reads),
+        ("fits", "events: [tool:before]\nwhen: {platform: desk}\n", passes),
+    ):
+        gateway.add_hook(name, {"HOOK.yaml": manifest, "handler.py": handler})
+    done = gateway.cli("hooks", "check", "--desk", "greets", "guards", "fits", "--json")
+    assert (done.returncode, json.loads(done.stdout)["desk"]) == (
+        0,
+        {
+            "greets": ["`message:*` never occurs, only tool:before and tool:after do"],
+            "guards": [
+                "`when.platform` is never met: it is `desk`",
+                "`message_id` is empty, and the handler reads it",
+            ],
+        },
+    )
+    shown = gateway.cli("hooks", "check", "--desk", "greets", "fits").stdout
+    assert "  at a desk: `message:*` never occurs" in shown
+    assert "fits: fine" in shown
+
+
 def test_check_takes_a_path_and_tells_what_is_missing_here(gateway: GatewayProcess, tmp_path: Path) -> None:
     folder = tmp_path / "repository" / "greet"
     folder.mkdir(parents=True, mode=0o700)

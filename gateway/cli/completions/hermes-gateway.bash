@@ -49,7 +49,7 @@ _hermes_gateway() {
                 ' hooks logs') words="--help --lines --follow --json" ;;
                 ' hooks new') words="--help --skill --event --intercept --webhook --schedule --lang --yes --json" ;;
                 ' hooks dev') words="--help --trusted" ;;
-                ' hooks check') words="--help --json" ;;
+                ' hooks check') words="--help --desk --json" ;;
                 ' hooks schema') words="--help" ;;
                 ' hooks test') words="--help --event --payload --json" ;;
                 ' hooks fire') words="--help --payload --json" ;;

@@ -131,6 +131,7 @@ complete -c hermes-gateway -n '__hermes_gateway_at " hooks new"' -l json -d "pri
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks dev"' -l help -d "show this help message and exit"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks dev"' -l trusted -d "run it with your rights"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks check"' -l help -d "show this help message and exit"
+complete -c hermes-gateway -n '__hermes_gateway_at " hooks check"' -l desk -d "also name the events and fields of a hook that calls of a connected program do not have"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks check"' -l json -d "print a JSON object"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks schema"' -l help -d "show this help message and exit"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks test"' -l help -d "show this help message and exit"

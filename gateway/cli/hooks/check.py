@@ -21,6 +21,7 @@ from gateway.config.loading import Configuration, has_errors, read_configuration
 from gateway.config.settings import PLUGIN_PREFIX, HooksSettings
 from gateway.daemon import dialects
 from gateway.daemon.hooks import list_own_values
+from gateway.desk.hook_faults import list_faults
 from gateway.errors import ExitCode, HookError
 from gateway.hermes.package_files import describe_needed_imports
 from gateway.hooks.folders.readiness import check_filter, find_missing_needs
@@ -44,13 +45,15 @@ def check_folders(args: argparse.Namespace, home: Home) -> int:
     configuration, _ = read_configuration(load_settings_schema(), home, get_process_environment())
     checked = [check_folder(folder, home, configuration) for folder in folders]
     is_wrong = any(has_errors(one.findings) for one, _ in checked)
+    faults = {one.called: list_faults(one) for one, _ in checked} if args.desk else {}
     if args.json:
         findings = {one.called: [*map(str, one.findings)] for one, _ in checked}
         lacking = {one.called: lacks for one, lacks in checked if lacks}
-        show_json({"ok": not is_wrong, "hooks": findings, "missing": lacking})
+        desk = {"desk": {name: found for name, found in faults.items() if found}} if args.desk else {}
+        show_json({"ok": not is_wrong, "hooks": findings, "missing": lacking, **desk})
     else:
         for one, lacks in checked:
-            show_check(one, lacks)
+            show_check(one, lacks, faults.get(one.called, ()))
         if not checked:
             print(f"there are no hooks in {home.hooks}, and no plugins in {home.plugins}")
     return ExitCode.FAILED if is_wrong else ExitCode.OK
@@ -97,14 +100,16 @@ def list_missing(version: HookVersion, manifest: Manifest, home: Home) -> Iterat
         yield from describe_needed_imports(version, manifest, packages)
 
 
-def show_check(one: HookVersion, lacks: Sequence[str]) -> None:
-    print(to_one_line(f"{one.called}: {'' if one.findings or lacks else 'fine'}".rstrip()))
+def show_check(one: HookVersion, lacks: Sequence[str], faults: Sequence[str]) -> None:
+    print(to_one_line(f"{one.called}: {'' if one.findings or lacks or faults else 'fine'}".rstrip()))
     for finding in one.findings:
         print_lines(to_one_line(str(finding)), "  ")
     if one.manifest and (doubt := one.dialect.describe_doubt(one.manifest)):
         print_lines(f"{to_one_line(doubt)}: until then it counts as a guard", "  ")
     for lack in lacks:
         print_lines(f"missing here: {to_one_line(lack)}", "  ")
+    for fault in faults:
+        print_lines(f"at a desk: {to_one_line(fault)}", "  ")
 
 
 def find_folder(name: str, home: Home, sources: Sequence[Source]) -> HookVersion:

@@ -40,6 +40,8 @@ def _add_list_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_check_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("names", nargs="*", metavar="NAME|PATH", help="only these hooks (default: all of this home)")
+    says = "also name the events and fields of a hook that calls of a connected program do not have"
+    parser.add_argument("--desk", action="store_true", help=says)
 
 
 def _add_reload_options(parser: argparse.ArgumentParser) -> None:
