@@ -183,11 +183,8 @@ def describe(found: JournalContents) -> str:
     """Describe the state of the records by their checksums."""
     if found.damaged:
         return f"has {format_count(len(found.damaged), 'damaged record')}"
-    return (
-        f"is whole (of an older version, without a checksum: {format_count(found.unchecked, 'record')})"
-        if found.unchecked
-        else "is whole"
-    )
+    unchecked = f" (of an older version, without a checksum: {format_count(found.unchecked, 'record')})"
+    return f"is whole{unchecked if found.unchecked else ''}"
 
 
 def list_facts(path: Path, found: JournalContents) -> dict[str, object]:

@@ -85,11 +85,8 @@ def _add_unseen(source: bytes, blocks: Iterable[Block]) -> Iterator[Block]:
 def render_blocks(source: bytes, blocks: Sequence[Block] | None, width: int) -> list[str]:
     """Return the rows of these blocks; without a block, return the rows of the plain source."""
     renderer = _MarkdownRenderer(source)
-    rows = (
-        renderer.fold(escape_text(source.decode().strip("\n")), width)
-        if blocks is None
-        else renderer.render(blocks, width)
-    )
+    plain = escape_text(source.decode().strip("\n"))
+    rows = renderer.fold(plain, width) if blocks is None else renderer.render(blocks, width)
     return [row.text for row in rows]
 
 

@@ -26,6 +26,10 @@ MAX_FILES = 5_000
 MAX_NAME, MAX_DEPTH = 200, 20
 MAX_HEADER, MAX_HEADERS = 1 << 13, 2 << 20  # bytes between the files (long names, times): of one, and of all
 CHUNK = 1 << 16
+UNPACK_ERRORS = (
+    *(OSError, EOFError, ValueError, RuntimeError, zipfile.BadZipFile, lzma.LZMAError, zlib.error),
+    IndexError,  # a name without a letter
+)
 ENDINGS = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 
 
@@ -101,17 +105,7 @@ def extract_archive(archive: Path, into: Path) -> None:
             else:
                 file.seek(0)
                 extract_stream(_unpack(file), into)
-    except (
-        OSError,
-        EOFError,
-        ValueError,
-        IndexError,  # a name without a letter
-        zipfile.BadZipFile,
-        lzma.LZMAError,
-        zlib.error,
-        RuntimeError,
-        NotImplementedError,
-    ) as error:
+    except UNPACK_ERRORS as error:
         raise HookError(f"{archive.name} cannot be unpacked: {to_one_line(str(error), 200)}") from None
 
 

@@ -10,34 +10,14 @@ if TYPE_CHECKING:
     from gateway.dispatcher.commands import Command, CommandTable
 
 SCOPES: Final = (
-    "app_mentions:read",
-    "channels:history",
-    "channels:read",
-    "chat:write",
-    "commands",
-    "files:read",
-    "files:write",
-    "groups:history",
-    "groups:read",
-    "im:history",
-    "im:read",
-    "im:write",
-    "mpim:history",
-    "mpim:read",
-    "reactions:read",
-    "reactions:write",
-    "users:read",
+    *("app_mentions:read", "channels:history", "channels:read", "chat:write", "commands", "files:read"),
+    *("files:write", "groups:history", "groups:read", "im:history", "im:read", "im:write"),
+    *("mpim:history", "mpim:read", "reactions:read", "reactions:write", "users:read"),
 )
 VIEW_SCOPES: Final = ("assistant:write",)  # for Slack's view of agents alone: an app without it lacks nothing else
 EVENTS: Final = (
-    "app_home_opened",
-    "app_mention",
-    "message.channels",
-    "message.groups",
-    "message.im",
-    "message.mpim",
-    "reaction_added",
-    "reaction_removed",
+    *("app_home_opened", "app_mention", "message.channels", "message.groups"),
+    *("message.im", "message.mpim", "reaction_added", "reaction_removed"),
 )
 RESERVED: Final = frozenset({"status", "search", "remind", "topic", "help", "who", "leave", "invite", "rename", "open"})
 PREFIX: Final = "gateway-"

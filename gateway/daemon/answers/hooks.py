@@ -110,8 +110,6 @@ async def hooks_forget(base: Base, run: Run, hooks: Hooks, turns: Turns, params:
 async def hooks_reload(base: Base, run: Run, hooks: Hooks, work: Work, turns: Turns, params: ListedHooksParams) -> Any:
     """Restart one hook, or check all folders of hooks again."""
     await hooks.folder_hooks.reload(params.name)
-    return await (
-        _describe(base, run, hooks, turns, params.name)
-        if params.name
-        else hooks_list(base, run, hooks, work, turns, HookListParams())
-    )
+    if params.name:
+        return await _describe(base, run, hooks, turns, params.name)
+    return await hooks_list(base, run, hooks, work, turns, HookListParams())

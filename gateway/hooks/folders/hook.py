@@ -289,15 +289,12 @@ class FolderHook:
         place = f"{self.called}/{manifest.entry}: warning:"
         is_seen = self.current.dialect.why_idle(manifest)  # its source shows it
         late = "" if is_seen else self.idle_reason
+        lacking = _describe_lacking(self.process.wire, self.current, self._services)
         return [
             *(f"{self.called}: {remark}" for remark in targets.offers.remarks),
             *(f"{self.called}: {remark}" for remark in self.current.dialect.check_contents(targets.offers)),
             *([f"{place} without effect: {late}"] if late else []),
-            *(
-                [f"{place} {lacking}"]
-                if (lacking := _describe_lacking(self.process.wire, self.current, self._services))
-                else []
-            ),
+            *([f"{place} {lacking}"] if lacking else []),
             *(f"{place} {describe_unused_mark(name)}" for name in unnamed),
         ]
 

@@ -87,11 +87,9 @@ async def run_trials(
     async def serve(verb: str, params: dict[str, Any], during: str) -> Any:  # noqa: ARG001 - nothing is done in a trial
         check_request(manifest, verb, params)
         asked.append({"verb": verb, **params})
-        return (
-            await services.serve_request(version.store_name, verb, params, "")
-            if verb in READ_ONLY_VERBS
-            else make_answer(verb, params)
-        )
+        if verb in READ_ONLY_VERBS:
+            return await services.serve_request(version.store_name, verb, params, "")
+        return make_answer(verb, params)
 
     with tempfile.TemporaryDirectory() as directory:
         log = Path(directory) / "trial.log"
