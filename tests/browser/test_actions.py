@@ -12,6 +12,8 @@ import pytest
 from anyio.from_thread import start_blocking_portal
 from playwright.sync_api import Browser, Locator, Route, expect
 
+from gateway.adapters.shared.folder import load_settings_schema
+from gateway.config.reference import describe_setting
 from gateway.testing import GatewayProcess
 from gateway.testing.networks.wire import ANN, STRANGER
 from tests.adapters.telegram_wire import TelegramWire
@@ -383,12 +385,15 @@ def test_a_setting_is_proposed_and_waits_for_an_owner_elsewhere(
 ) -> None:
     before = gateway.home.config.read_text()
     with open_screen() as screen:
-        screen.enter("settings", "For demo: a file of turns")
-        expect(screen.room).not_to_contain_text("The least that is said")
+        screen.enter("settings", "model.script")
+        expect(screen.room).not_to_contain_text("logs.level")
         screen.room.get_by_role("link", name="With the defaults").click()
-        screen.room.get_by_role("searchbox").fill("the least")
+        shows(screen.room, "logs.level")
+        about = describe_setting(load_settings_schema(), "logs.level")
+        screen.room.get_by_role("searchbox").fill(about)
         screen.page.keyboard.press("Enter")
-        shows(screen.room, "The least that is said")
+        expect(screen.room.locator(".options li")).to_have_count(1, timeout=PATIENCE)
+        shows(screen.room, about[1:].replace("`", ""))
         button(screen, "Change logs.level").click()
         dialog = screen.page.get_by_role("dialog")
         dialog.get_by_role("textbox").fill("debug")

@@ -9,7 +9,7 @@ import { readDay } from './figures.js'
 import { called, drawTalk } from './conversations.js'
 import { freshAddress } from './chat.js'
 import { lightOf } from './hooks.js'
-import { drawWaiting, listProposals, proposal } from './proposals.js'
+import { drawWaiting, listProposals, mayPropose, proposal } from './proposals.js'
 import { drawNeeds, leave as leaveNeeds, need } from './needs.js'
 import { markOf, steer } from './networks.js'
 import { icon, mark } from './signs.js'
@@ -47,7 +47,8 @@ export async function show(_rest, asked, found) {
     }),
     ...[needs ?? steps].flat(),
     ...(day ? [drawDay(day, usage)] : []),
-    el('ul.chips', { 'aria-label': 'Networks' }, ...drawChips(platforms, day)),
+    el('ul.chips', { 'aria-label': 'Networks' }, ...drawChips(platforms, day),
+      ...(mayPropose ? [el('li', el('a.chip.soft', { href: '#networks', 'aria-label': 'Add a network' }, icon('plus'), 'Add'))] : [])),
     columns('c543',
       panel(['Recent conversations', el('a.far', { href: '#conversations' }, 'All')], el('div.list', ...sessions.map(one => drawTalk(one, names, open)))),
       panel(['Hooks today', el('a.far', { href: '#hooks' }, `All ${count}`)], el('div.list', ...hooks.filter(one => one.state !== 'disabled').map(hook => drawHook(hook, day)))),
