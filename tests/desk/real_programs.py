@@ -128,6 +128,8 @@ class RealProgram:
             "PATH": os.pathsep.join((str(Path(shutil.which("node") or "").parent), os.defpath)),
             "LANG": "C.UTF-8",
         }
+        if not is_alone:  # no other host for it either, so that it waits for none
+            environ |= {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
         alone = [*ALONE] if is_alone and can_be_alone() else []
         output = self.output.open("wb")
         with (
