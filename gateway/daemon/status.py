@@ -224,7 +224,7 @@ async def describe_intake(lanes: Lanes, health: EngineHealth) -> str:
     if not health.ok:
         return f"stopped: {health.detail}"
     is_full = await ask_journal(lanes.is_full(), otherwise=False)
-    return "paused: too many conversations wait" if is_full else "open"
+    return "stopped: too many conversations wait" if is_full else "open"
 
 
 def list_unserved_platforms(settings: Settings) -> dict[str, str]:

@@ -55,7 +55,7 @@ NOT_IN_GROUPS = (
     "Do not write a code into a group: this one had no effect. Write `/pairing approve CODE` to me in a "
     "direct message, or run `hermes-gateway pairing approve CODE` where the gateway runs."
 )
-INVITED_ALONE = "The first person who opens an invitation can use it: ask me for one in a direct message."
+INVITED_ALONE = "The first person who opens an invitation can use it: ask me for it in a direct message."
 NOT_FOR_MANY = "A link to the page is for one person alone: ask me for it in a direct message."
 NOT_FOR_USERS = "The page is for owners, admins and operators."
 LINK = "{link}\nIt is valid once, for 60 seconds. The person who opens it acts as you, with your role ({role})."

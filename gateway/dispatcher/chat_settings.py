@@ -13,7 +13,7 @@ LONGEST_VALUE = 64  # bytes of a button's value
 USAGE = "Write `/settings NAME VALUE`, or `/settings NAME default` to take it back; NAME is one of: {names}."
 NOT_A_CHAT = "This chat is not on a chat network: its settings are in config.yaml alone."
 MEANINGS = {
-    "answer": "which messages of a group get an answer",
+    "answer": "when the bot answers in a group",
     "agent": "the agent that answers",
     "model": "the model of its answers",
     "language": "the language of the answers",

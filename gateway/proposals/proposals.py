@@ -312,7 +312,7 @@ class Proposals(msgspec.Struct, frozen=True):
         except GatewayError as error:
             reason = attempt.done or str(error)
         except Exception:  # its failure must not end the others
-            log.exception("the proposal %s cannot be seen to", attempt.proposal.id)
+            log.exception("the proposal %s could not be processed", attempt.proposal.id)
             reason = attempt.done or BROKEN_OFF
         if reason:
             try:

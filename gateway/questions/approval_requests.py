@@ -132,7 +132,7 @@ class ApprovalRequests:
                 await self._see_through(approvers, found[0].seq, request)
                 await self._engine.purge(found[0].subject, found[0].seq)
         except Exception:  # its failure must not end the others; the next start handles it
-            log.exception("the approval %s cannot be seen to", mark)
+            log.exception("the approval %s could not be processed", mark)
         finally:
             self._attended.discard(mark)
 
