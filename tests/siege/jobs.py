@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,13 @@ import anyio
 from anyio import to_thread
 
 from gateway.errors import GatewayError
-from gateway.yaml_source.timetable import Interval, parse_timetable
+from gateway.yaml_source.timetable import parse_timetable
 from tests.adapters.discord_facts import CHANNEL
 from tests.adapters.discord_wire import DiscordWire
 from tests.chaos.daemon import Besieged
 from tests.siege import deeds
 from tests.siege.deeds import Victim
+from tests.siege.job_verdict import JobVerdict, judge_ends, list_lost
 from tests.siege.model import NUMBER, Model
 from tests.siege.siege import NoSmallDisk, settle, small_disk
 
@@ -55,14 +56,6 @@ class JobSiege:
         ]
         found = [(chance.uniform(0, self.seconds), deed, at) for deed, count in times for at in range(count)]
         return sorted(found, key=lambda one: one[0])
-
-
-@dataclass
-class JobVerdict:
-    """The outcome of a siege: counts by name, and faults."""
-
-    counts: Counter[str] = field(default_factory=Counter)
-    faults: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -101,10 +94,8 @@ async def besiege_jobs(plan: JobSiege, folder: Path, tell: Callable[[str], None]
         shown = Counter(number for one in wire.shown for number in NUMBER.findall(one.text))
         for job in made:
             rows = read_rows(gateway, job.name)
-            found.counts["moments"] += sum(row.get("count", 1) for row in rows)
-            found.counts.update({row["state"]: 0 for row in rows})
             for row in rows:
-                found.counts[row["state"]] += row.get("count", 1)
+                found.count_row(row["state"], row.get("count", 1))
             found.faults += judge_job(job, rows, shown[job.number], is_paused(gateway, job.name))
         await victim.stop()
     found.counts["jobs"] = len(made)
@@ -181,8 +172,8 @@ def is_paused(gateway: Besieged, name: str) -> bool:
 
 
 def count_running(gateway: Besieged, made: Sequence[MadeJob]) -> int:
-    """Count the jobs that are about to run, or run, and the answers on their way."""
-    replies: int = sum(gateway.call("status")["backlog"]["replies"].values())
+    """Count the jobs that run or are about to, and the answers on their way, which nothing counts before a login."""
+    replies: int = gateway.call("status")["backlog"]["replies"].get("discord", 1)
     of_one_moment = {job.name for job in made if job.when not in REPEATED}
     states = {str(one["name"]): str(one["state"]) for one in gateway.call("jobs.list")["jobs"]}
     waiting = [name for name, state in states.items() if name in of_one_moment and state != "over"]
@@ -191,32 +182,11 @@ def count_running(gateway: Besieged, made: Sequence[MadeJob]) -> int:
 
 def judge_job(job: MadeJob, rows: Sequence[dict[str, Any]], shown: int, is_stopped: bool) -> Iterator[str]:
     what = f"{job.name} ({job.when})"
-    states = Counter(row["state"] for row in rows)
-    if states["running"]:
-        yield f"without an end: {what}"
-    if shown != states["ran"]:
-        yield f"{'doubled' if shown > states['ran'] else 'lost'}: {what}: {states['ran']} ran, {shown} answers"
+    yield from judge_ends(what, Counter(row["state"] for row in rows), shown)
     if job.when not in REPEATED:
         if len(rows) != 1:
             yield f"{'doubled' if rows else 'lost'}: {what} has {len(rows)} ends"
     elif not is_stopped:
-        yield from (f"lost: {what} was due at {due}" for due in list_lost(job, rows))
-
-
-def list_lost(job: MadeJob, rows: Sequence[dict[str, Any]]) -> Iterator[float]:
-    """List the moments that no row has; those of an interval follow from the one before, so its gaps tell."""
-    spans = sorted((row["due"], row.get("to") or row["due"]) for row in rows)
-    end = time.time() - SLACK
-    timetable = parse_timetable(job.when, None)
-    if isinstance(timetable, Interval):
-        reached = job.at
-        for first, last in [*[one for one in spans if one[1] > job.at], (end, end)]:
-            if first - reached > timetable.seconds + 1:
-                yield reached
-            reached = max(reached, last)
-        return
-    for due in timetable.times_after(job.at):
-        if due > end:
-            return
-        if not any(first <= due <= last for first, last in spans):
-            yield due
+        spans = [(row["due"], row.get("to") or row["due"]) for row in rows]
+        lost = list_lost(parse_timetable(job.when, None), job.at, time.time() - SLACK, spans)
+        yield from (f"lost: {what} was due at {due}" for due in lost)

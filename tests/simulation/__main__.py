@@ -24,7 +24,7 @@ def main() -> None:
     try:
         outcome = simulate(seed, PLANS[name])
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is a fault of this seed
-        outcome = Outcome(seed, faults=[f"{error!r} in {traceback.format_exc()[-800:]}"])
+        outcome = Outcome(seed=seed, faults=[f"{error!r} in {traceback.format_exc()[-800:]}"])
     print(json.dumps(outcome.__dict__), flush=True)
     os._exit(0)
 

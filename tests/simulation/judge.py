@@ -2,20 +2,19 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from gateway.jobs.job import Job, Moment, read_timetable
 from gateway.jobs.journal import JobJournal
 from gateway.messages.message import Reply
-from gateway.yaml_source.timetable import Interval
 from tests.audit import audit
 from tests.engine.memory_engine import MemoryEngine
+from tests.siege.job_verdict import JobVerdict, judge_ends, list_lost
 from tests.simulation.world import WORLD
 
 SLACK = 120.0  # seconds before the end whose moments may still be on their way
 
 
-async def judge(engine: MemoryEngine, outcome: Any, made: Sequence[Job], sent: Sequence[Reply]) -> None:
+async def judge(engine: MemoryEngine, outcome: JobVerdict, made: Sequence[Job], sent: Sequence[Reply]) -> None:
     """Write faults and counts into the outcome."""
     found = await audit(engine, is_sent=True)
     if outcome.counts["messages"]:  # weeks are longer than the journal keeps what was delivered
@@ -29,45 +28,28 @@ async def judge(engine: MemoryEngine, outcome: Any, made: Sequence[Job], sent: S
         stored = await jobs.read(f"{job.maker}/{job.name}")
         rows = await jobs.read_history(job, 1_000_000)
         for one in rows:
-            outcome.counts["moments"] += one.count
-            outcome.counts[one.state] += one.count
+            outcome.count_row(one.state, one.count)
         outcome.faults += judge_job(stored.job if stored else job, job, rows, answers[job.name], now)
 
 
 def judge_job(job: Job, made: Job, rows: Sequence[Moment], answers: int, now: float) -> Iterable[str]:
     what = f"{job.name} ({job.when} {job.zone}, {job.missed}, {job.overlap}, made at {made.since})"
-    states = Counter(one.state for one in rows)
-    if states["running"]:
-        yield f"without an end: {what}: {states['running']} moments"
-    if answers != states["ran"]:
-        yield f"{'doubled' if answers > states['ran'] else 'lost'}: {what}: {states['ran']} ran, {answers} answers"
+    yield from judge_ends(what, Counter(one.state for one in rows), answers)
     for one in [one for one in rows if one.state == "missed" and one.due <= made.reached]:
         yield f"missed before it was made: {what}: {one.count} moments from {one.due} to {one.until}"
-    for due in list_lost(job, made, rows, now):
+    for due in list_lost_of(job, made, rows, now):
         yield f"lost: {what} was due at {due}"
 
 
-def list_lost(job: Job, made: Job, rows: Sequence[Moment], now: float) -> list[float]:
-    """List the moments that no row has; those of an interval follow from the one before, so its gaps tell.
+def list_lost_of(job: Job, made: Job, rows: Sequence[Moment], now: float) -> list[float]:
+    """List the moments of a job that no row has.
 
     A job that is made while the clock is behind counts from the time at which it is right again.
     """
     if job.paused:
         return []
-    spans = sorted((one.due, one.until or one.due) for one in rows)
+    spans = [(one.due, one.until or one.due) for one in rows]
     if job.at:
         is_due = WORLD.wall() - SLACK > job.at if job.ahead is None else job.at - job.ahead < now - SLACK
         return [] if spans or not is_due else [job.at]
-    timetable, begun = read_timetable(job.when, job.zone), max(made.since, made.reached)
-    if isinstance(timetable, Interval):
-        lost, reached = [], begun
-        for first, last in [*spans, (now - SLACK, now)]:
-            lost += [reached] if first - reached > timetable.seconds + 1 else []
-            reached = max(reached, last)
-        return lost
-    expected = []
-    for due in timetable.times_after(begun):
-        if due > now - SLACK:
-            break
-        expected.append(due)
-    return [due for due in expected if not any(first <= due <= last for first, last in spans)]
+    return list_lost(read_timetable(job.when, job.zone), max(made.since, made.reached), now - SLACK, spans)

@@ -5,9 +5,8 @@ It is killed between any two steps, and its wall clock jumps; the journal and th
 
 import gc
 import hashlib
-from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, get_args
 
@@ -23,6 +22,7 @@ from gateway.jobs.timer import clocks_of
 from gateway.messages.message import Address, Message, Reply
 from tests.dispatcher.room import Net, chat
 from tests.engine.memory_engine import MemoryEngine
+from tests.siege.job_verdict import JobVerdict
 from tests.simulation.judge import judge
 from tests.simulation.world import BEGUN, WORLD, Life
 
@@ -50,12 +50,10 @@ class Plan:
 
 
 @dataclass
-class Outcome:
-    """The outcome of a run: counts by name, faults, and the digest of the whole journal."""
+class Outcome(JobVerdict):
+    """The outcome of a run, and the digest of the whole journal."""
 
-    seed: int
-    counts: Counter[str] = field(default_factory=Counter)
-    faults: list[str] = field(default_factory=list)
+    seed: int = 0
     digest: str = ""
 
 
@@ -96,7 +94,7 @@ class Stage:
     def __init__(self, seed: int, plan: Plan) -> None:
         WORLD.reset(seed)
         WORLD.ahead = plan.begun
-        self.plan, self.outcome, self.net = plan, Outcome(seed), SlowNet()
+        self.plan, self.outcome, self.net = plan, Outcome(seed=seed), SlowNet()
         self.clock = Clock(WORLD.wall, WORLD.read_steady, WORLD.read_steady, 1, lambda: False)
         self.engine = MemoryEngine(self.clock)
         self.graves: list[Any] = []
