@@ -103,7 +103,7 @@ def serving(root: Path, names: Iterable[str]) -> Iterator[Home]:
         for name in names:
             if name in CASES:
                 do, what = CASES[name]
-                limit = "0.5s" if what.startswith("over") else "20s"
+                limit = "0.5s" if what.startswith("over") else "55s"
                 manifest = f"{'intercepts' if 'return' in do else 'events'}: [message:received]\ntimeout: {limit}\n"
                 gateway.add_hook(name, {"HOOK.yaml": manifest, "handler.py": handler(do)})
             else:
