@@ -12,6 +12,7 @@ from gateway.events import Event
 from gateway.testing.live_gateway import until
 from gateway.testing.networks.house import housed
 from gateway.testing.networks.wire import ANN, GROUP
+from gateway.testing.patience import LONGEST
 from tests.adapters.discord_rest import Refused as DiscordRefused
 from tests.adapters.discord_wire import DiscordWire
 from tests.adapters.slack_web import Refused
@@ -21,6 +22,7 @@ from tests.adapters.telegram_wire import TelegramWire
 from tests.adapters.wires import WIRES
 
 PAUSE = 6  # seconds that a network wants, longer than an answer takes
+ALL_CHANGES = 180.0  # seconds for three changes of each of thirty messages, with a pause of 0.6 s behind each
 SEEN, WORKING, DONE, FAILED = range(4)
 MARKS = {
     "telegram": ["👀", "🤔", "👍", "👎"],
@@ -43,10 +45,10 @@ def mark(wire: Any, state: int) -> str:
     return MARKS[wire.network][state]
 
 
-async def bears(wire: Any, message: str, *states: int) -> None:
+async def bears(wire: Any, message: str, *states: int, limit: float = LONGEST) -> None:
     """Wait until a message has just these reactions."""
     marks = [mark(wire, state) for state in states]
-    await until(lambda: wire.reactions.get(message, []) == marks, f"{marks} under it, not {wire.reactions},")
+    await until(lambda: wire.reactions.get(message, []) == marks, f"{marks} under it, not {wire.reactions},", limit)
 
 
 async def test_a_message_is_seen_being_answered_and_answered(wire: Any, tmp_path: Path) -> None:
@@ -149,12 +151,13 @@ def slow_down(wire: Any) -> Any:
 
 
 @ON_ONE
+@pytest.mark.timeout(300)
 async def test_many_messages_cost_few_calls_and_no_answer_waits_for_them(wire: Any, tmp_path: Path) -> None:
     async with housed(wire, tmp_path / "home", settings=SHOWN):
         messages = [await wire.write(f"and you, {number}?") for number in range(30)]
         await until(lambda: any("I heard you." in one.text for one in wire.shown), "an answer")
         assert len(wire.reacted) < len(messages), "the reactions come behind"
-        await bears(wire, messages[-1], DONE)
+        await bears(wire, messages[-1], DONE, limit=ALL_CHANGES)
 
 
 @ON_ONE
