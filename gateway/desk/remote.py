@@ -17,9 +17,10 @@ from typing import Any
 
 from gateway.desk.ask import main
 
-KEY, VARIABLE, IS_HOME, FOLDER, FILE = "", "", False, "", ""  # the file has values here
+PROGRAM, KEY, VARIABLE, IS_HOME, FOLDER, FILE = "", "", "", False, "", ""  # the file has values here
 ENTRIES: dict[str, dict[str, Any]] = {}
-PLACE = pathlib.Path.home() / ".local" / "share" / "hermes-gateway" / "desk" / "ask.py"
+# Each program has a copy of its own, with its key and its lines.
+PLACE = pathlib.Path.home() / ".local" / "share" / "hermes-gateway" / PROGRAM / "desk" / "ask.py"
 SET = os.fsdecode(environ.get(VARIABLE.encode(), b""))  # the folder of the settings, or the home around it
 SETTINGS = (pathlib.Path(SET) if SET and not IS_HOME else pathlib.Path(SET or pathlib.Path.home()) / FOLDER) / FILE
 TOKEN = os.urandom(16).hex()  # the same at each try, so that the gateway finds the question again

@@ -12,8 +12,8 @@ from gateway.errors import ConfigError
 from gateway.web.host_rules import is_own_address
 from gateway.web.program_keys import PREFIX
 
-NAMES = "KEY, VARIABLE, IS_HOME, FOLDER, FILE"
-EMPTY = f'{NAMES} = "", "", False, "", ""'
+NAMES = "PROGRAM, KEY, VARIABLE, IS_HOME, FOLDER, FILE"
+EMPTY = f'{NAMES} = "", "", "", False, "", ""'
 NO_ENTRIES = "ENTRIES: dict[str, dict[str, Any]] = {}"
 KEY_FROM = "make one where that gateway runs: hermes-gateway keys new NAME --as desk >FILE"
 
@@ -42,7 +42,7 @@ def make_script(program: Program, gateway: RemoteGateway, settings: DeskSettings
     first, _, _ = Path(ask.__file__).read_text("utf-8").partition("\nif __name__")
     rest = Path(ask.__file__).with_name("remote.py").read_text("utf-8")
     own = program.settings
-    values = (gateway.key, own.variable, own.is_home_variable, own.folder, own.file)
+    values = (program.name, gateway.key, own.variable, own.is_home_variable, own.folder, own.file)
     for empty, full in ((EMPTY, f"{NAMES} = {values}"), (NO_ENTRIES, f"ENTRIES = {entries}")):
         assert empty in rest
         rest = rest.replace(empty, full)

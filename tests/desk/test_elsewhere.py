@@ -115,22 +115,31 @@ class Laptop:
         return asyncio.create_task(to_thread.run_sync(lambda: self.run("sh", "-c", command, text=text)))
 
 
+async def make_script(desk: Desk, program: str, folder: Path) -> Path:
+    """Make the file that connects this program, with the key in the home of the desk."""
+    words = ("connect", program, "--script", "--url", url_of(desk), "--key-file", str(desk.home / "key"))
+    made = await to_thread.run_sync(desk.gateway.cli, *words)
+    file = folder / f"connect-{program}.py"
+    file.write_text(made.stdout)
+    return file
+
+
 async def test_one_file_connects_a_machine_without_our_program(desk: Desk, tmp_path: Path) -> None:
     laptop = Laptop(tmp_path / "laptop")
     (desk.home / "key").write_text(await make_key(desk, "laptop"))
-    made = await to_thread.run_sync(
-        desk.gateway.cli, "connect", "claude", "--script", "--url", url_of(desk), "--key-file", str(desk.home / "key")
-    )
-    file = tmp_path / "connect.py"
-    file.write_text(made.stdout)
+    file, other = [await make_script(desk, program, tmp_path) for program in ("claude", "codex")]
     theirs: dict[str, Any] = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}}
     laptop.settings.parent.mkdir()
     laptop.settings.write_text(json.dumps(theirs))
     for _ in range(2):
         assert "has the lines" in laptop.run(sys.executable, str(file), "connect").stdout
     assert json.loads(laptop.settings.read_text())["hooks"]["Stop"][0] == theirs["hooks"]["Stop"][0]
-    kept = laptop.home / ".local" / "share" / "hermes-gateway" / "desk" / "ask.py"
+    kept = laptop.home / ".local" / "share" / "hermes-gateway" / "claude" / "desk" / "ask.py"
     assert [one.stat().st_mode & 0o777 for one in (kept, laptop.settings)] == [0o600, 0o600]
+
+    for word in ("connect", "disconnect"):  # another program there, with a copy of its own
+        assert laptop.run(sys.executable, str(other), word).returncode == 0
+    assert json.loads((laptop.home / ".codex" / "hooks.json").read_text()) == {}
 
     asked = laptop.ask(CALL)
     shown = await desk.question()
