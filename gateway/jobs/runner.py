@@ -168,14 +168,18 @@ class JobRunner:
         if (await self._jobs.read_moment(job, due.last))[1] is not None:  # the clock went back, and it has run
             await self._jobs.change(StoredJob(found.seq, after))
             return after
-        rows = list[Moment]()
-        if job.missed == "skip" and due.late_by > GRACE and not job.asked:
+        is_late = job.missed == "skip" and due.late_by > GRACE and not job.asked
+        rows, is_known = list[Moment](), due.last <= job.reached  # the clock is not yet where it was: none is missed
+        if is_known and is_late:
+            await self._jobs.change(StoredJob(found.seq, after))
+            return after
+        if is_late:
             reason = "the gateway was not there"
             rows += await find_missed(
                 self._jobs, job, Moment(due.first, "missed", reason, round(due.late_by, 3), due.last, due.count)
             )
         else:
-            if due.count > 1:
+            if due.count > 1 and not is_known:
                 missed = Moment(due.first, "missed", "the next one ran", 0.0, due.previous, due.count - 1)
                 rows += await find_missed(self._jobs, job, missed)
             reason = self._find_refusal(job)

@@ -2,6 +2,7 @@
 
 import time
 from functools import partial
+from typing import Any
 
 import anyio
 import msgspec
@@ -101,6 +102,28 @@ async def test_no_moment_is_missed_before_a_job_was_made(is_made_late: bool) -> 
             await house.settle()
         tasks.cancel_scope.cancel()
         assert await house.rows(job) == [(1 - month, "ran", ""), (1, "missed", "the next one ran"), (4, "ran", "")]
+
+
+@pytest.mark.parametrize(("missed", "rows"), [("once", [(0, "ran", "")]), ("skip", [])])
+async def test_a_clock_that_is_almost_right_again_makes_nothing_missed(missed: Any, rows: Any) -> None:
+    """It comes back from 30 days in the past to a little before the time at which the job was made."""
+    walls = [NOON + 1800]
+    clock = Clock(lambda: walls[0], time.monotonic, lambda: 0.0, 1, lambda: True)
+    async with MemoryEngine(clock) as engine, anyio.create_task_group() as tasks:
+        house = House(engine)
+        runner = house.runner()
+        await tasks.start(runner.run)
+        house.now = NOON + 1800
+        job = await house.add(when="0 * * * *", missed=missed)
+        for now in (NOON - MONTH + 600, NOON + 600):
+            house.now = walls[0] = now
+            await runner.look()
+        if rows:
+            await until(partial(house.has_come, 1))
+            await house.end()
+            await house.settle()
+        tasks.cancel_scope.cancel()
+        assert await house.rows(job) == rows
 
 
 @pytest.mark.parametrize("number", range(1, 25))
