@@ -168,18 +168,14 @@ class JobRunner:
         if (await self._jobs.read_moment(job, due.last))[1] is not None:  # the clock went back, and it has run
             await self._jobs.change(StoredJob(found.seq, after))
             return after
-        is_late = job.missed == "skip" and due.late_by > GRACE and not job.asked
-        rows, is_known = list[Moment](), due.last <= job.reached  # the clock is not yet where it was: none is missed
-        if is_known and is_late:
-            await self._jobs.change(StoredJob(found.seq, after))
-            return after
-        if is_late:
+        rows = list[Moment]()
+        if job.missed == "skip" and due.late_by > GRACE and not job.asked:
             reason = "the gateway was not there"
             rows += await find_missed(
                 self._jobs, job, Moment(due.first, "missed", reason, round(due.late_by, 3), due.last, due.count)
             )
         else:
-            if due.count > 1 and not is_known:
+            if due.count > 1:
                 missed = Moment(due.first, "missed", "the next one ran", 0.0, due.previous, due.count - 1)
                 rows += await find_missed(self._jobs, job, missed)
             reason = self._find_refusal(job)
@@ -276,7 +272,8 @@ def find_start(job: Job, now: Now) -> float:
         return job.since
     if job.since > now.wall + LONGEST_JUMP:
         return now.wall
-    return job.reached if job.since < job.reached <= now.due else job.since
+    reached = job.reached + min(0.0, now.due - now.steady)  # by a clock that is still behind
+    return reached if job.since + GRACE < reached <= now.due else job.since  # clocks differ by a little at each reading
 
 
 async def find_message(engine: Engine, job: Job, due: float, row: int) -> int:
