@@ -61,12 +61,14 @@ def check_approval(ports: Ports, tool: Tool, call: AskedCall) -> bool:
     asks = tool.asks(call.args, ports.facts) if callable(tool.asks) else tool.asks
     pattern = tool.subject(call.args) if tool.subject else ""
     key = f"{call.tool}:{pattern}" if tool.subject else call.tool
-    is_own = is_changed or question in ports.calls
-    if not is_own and (not asks or ports.approvals.get(key) in LASTING or _was_allowed_in_0_1(ports, call, pattern)):
+    is_own, can_last, pattern = is_changed or question in ports.calls, pattern is not None, pattern or ""
+    is_allowed = can_last and ports.approvals.get(key) in LASTING
+    if not is_own and (not asks or is_allowed or _was_allowed_in_0_1(ports, call, pattern)):
         return bool(forms) or asks
     if question not in ports.answers:
         prompt = ask_for_approval(call.tool, again=is_changed)
-        raise Pause((Question(question, prompt, call.tool, question, can_last=True, calls=(call,), pattern=pattern),))
+        asked = Question(question, prompt, call.tool, question, can_last=can_last, calls=(call,), pattern=pattern)
+        raise Pause((asked,))
     _follow_answer(ports, call, ports.answers[question], key)
     return True
 

@@ -104,7 +104,7 @@ class Tool:
 
     `repeatable`: a second run does no harm, so that an interrupted call may be run again.
     `asks`: a person has to approve first, always or depending on arguments and people.
-    `subject`: returns the scope of a lasting approval (without it: every call of this tool).
+    `subject`: returns the scope of a lasting approval, None if there can be none (without it: every call of this tool).
     `bind`: puts ids in the place of names, before the question, so that a person approves what the call will do.
     `suspect`: it may have caused the death of the process in which it ran, and is not run again although it is
         repeatable.
@@ -121,7 +121,7 @@ class Tool:
     call: ToolCallable
     repeatable: bool = False
     asks: ApprovalRule = False
-    subject: Callable[[dict[str, Any]], str] | None = None
+    subject: Callable[[dict[str, Any]], str | None] | None = None
     accept: Callable[[dict[str, Any]], None] | None = None
     bind: Callable[[dict[str, Any], ChatPort], dict[str, Any]] | None = None
     suspect: bool = False
@@ -184,7 +184,7 @@ def tool(
     name: str = "",
     repeatable: bool = False,
     asks: ApprovalRule = False,
-    subject: Callable[[dict[str, Any]], str] | None = None,
+    subject: Callable[[dict[str, Any]], str | None] | None = None,
     read_only: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]:
     """Make a tool of an async function: its docstring is the description, its typed parameters are the schema.
@@ -201,7 +201,7 @@ def tool_from(
     name: str = "",
     repeatable: bool = False,
     asks: ApprovalRule = False,
-    subject: Callable[[dict[str, Any]], str] | None = None,
+    subject: Callable[[dict[str, Any]], str | None] | None = None,
     read_only: bool = False,
 ) -> Tool:
     """Make a tool from a typed function."""

@@ -6,8 +6,9 @@ import anyio
 import pytest
 
 from gateway.agent import Agent, tool
+from gateway.agent.tool_approval import check_approval
 from gateway.agent.tools import Tool
-from gateway.events import Deny
+from gateway.events import AskedCall, Deny, Pause
 from tests.agent.stage import Stage
 
 
@@ -215,3 +216,16 @@ async def test_a_question_that_0_1_left_open_can_be_answered(stage, tools, ran, 
     stage.answers["c0/shell/approve"] = answer
     result = await stage.again(agent, asked={"c0/shell/approve": prompt})
     assert ("asked" if result.questions else ran) == follows
+
+
+async def test_no_earlier_always_covers_a_call_that_has_no_scope(stage) -> None:
+    @tool(asks=True, subject=lambda args: args["command"] if len(args["command"]) < 9 else None)
+    async def shell(command: str) -> str:
+        """Run a command."""
+        return command
+
+    ports = stage.ports(approvals=dict.fromkeys(("shell:short", "shell:", "shell:None", "shell"), "always"))
+    assert check_approval(ports, shell, AskedCall("c1", "shell", {"command": "short"}, "d1"))
+    with pytest.raises(Pause) as asked:
+        check_approval(ports, shell, AskedCall("c2", "shell", {"command": "long enough"}, "d2"))
+    assert [(one.can_last, one.pattern) for one in asked.value.questions] == [(False, "")]

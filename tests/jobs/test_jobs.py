@@ -408,6 +408,8 @@ async def test_the_agent_lists_pauses_and_removes_what_it_has_scheduled() -> Non
     times |= {"@daily": True, " @daily": True}
     assert callable(schedule.asks)
     assert {when: schedule.asks({"when": when}, {}) for when in times} == times
+    assert schedule.subject
+    assert {when: schedule.subject({"when": when}) is None for when in times} == times
     turns = [
         {"user": "wake me", "answers": [calling("schedule", text="the tea", when="2h"), {"text": "I will"}]},
         {"user": "which", "answers": [calling("scheduled"), {"text": "these"}]},

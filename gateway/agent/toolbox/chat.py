@@ -59,7 +59,9 @@ def make_chat_tools(shell: ShellOptions | None = None) -> tuple[Tool, ...]:
         is_repeated = is_timetable(str(args.get("when")))
         return is_repeated or is_to_other(args, facts) or needs_approval(shell, command, facts)
 
-    def subject(args: dict[str, Any]) -> str:
+    def subject(args: dict[str, Any]) -> str | None:
+        if is_timetable(str(args.get("when"))):
+            return None  # what repeats is shown to a person whole, each time
         return f"{args.get('to') or ''} {args.get('command') or ''}".strip()
 
     send = tool_from(send_message, asks=is_to_other, subject=lambda args: str(args.get("to") or ""))
