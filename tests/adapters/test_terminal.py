@@ -74,4 +74,4 @@ def test_what_waited_too_long_while_nobody_ran_is_not_answered_but_told_so(gatew
     gateway.script({"user": "slow", "answers": [{"text": "slow answer"}]}, settings=TOO_OLD)
     gateway.start()
     assert said(gateway, "slow", "a") == "slow answer"
-    assert "long ago" in str(said(gateway, "/title late", "b"))
+    assert "a long time ago" in str(said(gateway, "/title late", "b"))

@@ -254,7 +254,7 @@ async def test_once_a_batch_its_calls_and_tools_can_be_changed(stage, add, ran):
     found = results(await stage.play(agent))
     assert stage.names.count("tools:before") == 1
     assert (found["c0"], ran) == (("41", False), [(40, 1)])
-    assert "withdrew" in found["c1"][0]
+    assert "cancelled" in found["c1"][0]
 
 
 @pytest.mark.row("SHE-11")

@@ -27,8 +27,8 @@ async def test_who_waits_for_others_is_told_the_place_in_the_line_once(engine: E
         await until(are_told, "what the two are told")
         work.gate.set()
         await desk.running(3)
-    assert await replies(engine, "2") == ["I am busy just now: yours is number 1 in line.", "re me too"]
-    assert await replies(engine, "3") == ["I am busy just now: yours is number 2 in line.", "re and me"]
+    assert await replies(engine, "2") == ["I am busy just now: your message is number 1 in the queue.", "re me too"]
+    assert await replies(engine, "3") == ["I am busy just now: your message is number 2 in the queue.", "re and me"]
     assert await replies(engine, "1") == ["re long"]
 
 

@@ -15,7 +15,7 @@ import msgspec
 from tests.outside.shapes import Facts, flat, signature
 
 ROOT = Path(__file__).parents[2]
-SHOWN = ("README.md", "docs/*.md", "sample_hooks/*/*", "hooks_builtin/[!_]*/*")
+SHOWN = ("README.md", "docs/*.md", "sample_hooks/[!_]*/*", "hooks_builtin/[!_]*/*")
 IMPORT = re.compile(r"from (gateway(?:\.\w+)*) import ((?:\w+(?:, )?)+)")
 OPEN = ("gateway.hooks", "gateway.testing", "gateway.hooks.wires.server")  # whose names are for users, with all they do
 GIVEN = {"Event"}  # what hooks are given, and never make

@@ -226,7 +226,7 @@ async def test_work_that_nobody_waits_for_asks_too_goes_on_without_and_says_so()
         asked = await question(room)
         assert "Unattended work (hook:morning)" in asked.text
         await until(lambda: "done\n\n(Done without run: no approval came in time.)" in told(room))
-        assert (await room.told("tool:after"))[-1]["denied"] == "No approver allowed run in time. Go on without it."
+        assert (await room.told("tool:after"))[-1]["denied"] == "No approver approved run in time. Go on without it."
         await until(lambda: bool(room.net.shown) and room.net.shown[-1].endswith("No answer came in time."))
         assert not any("is asked" in text for text in told(room))
 

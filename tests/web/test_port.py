@@ -246,8 +246,9 @@ async def test_it_speaks_tls_and_waits_for_no_handshake_for_ever(tmp_path: Path)
 
     async with serving(SOON, settings) as url:
         assert url.startswith("https://")
-        silent = [await to_thread.run_sync(connect, url) for _ in range(6)]
-        assert b"/here" in await to_thread.run_sync(ask, await to_thread.run_sync(connect, url))
+        plain = url.replace("https:", "http:")
+        silent = [await to_thread.run_sync(connect, plain) for _ in range(6)]
+        assert b"/here" in await to_thread.run_sync(ask, await to_thread.run_sync(connect, plain))
         assert [await to_thread.run_sync(read_all, client) for client in silent] == [b""] * 6
         for client in silent:
             client.close()
