@@ -113,7 +113,7 @@ def calls_in(text: str) -> Iterator[Call]:
 
 @cache
 def calls() -> dict[str, list[Call]]:
-    """Those of each file; to parse a file that has none would cost more than all the rest."""
+    """Find the patterns of each file. Files without one are not parsed, since that would cost most of the time."""
     files = sorted((ROOT / "gateway").rglob("*.py"))
     texts = {path.relative_to(ROOT).as_posix(): path.read_text("utf-8") for path in files}
     return {path: list(calls_in(text)) if CALL.search(text) else [] for path, text in texts.items()}

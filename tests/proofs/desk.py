@@ -166,7 +166,7 @@ PLAYS = (
 
 
 async def play_calls(folder: Path, name: str, file: Path, play: Play) -> list[int]:
-    """Run the calls, some at once, and return the numbers of those that made their file."""
+    """Run the calls, some at once, and return the number of each call that made its file."""
     async with open_desk(folder, play.settings) as desk:
         program = RealProgram(name, file, desk.home)
         await desk.connect(name)

@@ -9,7 +9,7 @@ from gateway.yaml_source.timetable import Interval, Timetable
 
 @dataclass
 class JobVerdict:
-    """What came of jobs: counts by name, and faults."""
+    """The ends of jobs: counts by name, and faults."""
 
     counts: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
