@@ -72,6 +72,14 @@ class AccessRules(msgspec.Struct, frozen=True):
         """Return the groups of this person (`PLATFORM:ID`); the configuration allows one at most."""
         return tuple(name for name, group in self.groups.items() if person in group.people)
 
+    def list_settings(self, person: str) -> list[str]:
+        """Return the settings that name this person (`PLATFORM:ID`)."""
+        platform, _, user = person.partition(":")
+        lists = {"owners": self.owners, "admins": self.admins, "users": self.users, "group_users": self.group_users}
+        named = [f"access.{name}" for name, listed in lists.items() if user in listed.get(platform, ())]
+        named += ["web.people"] if person in self.named else []
+        return named + [f"access.groups.{name}" for name in self.groups_of(person)]
+
     def find_rate(self, person: str, role: Role) -> int:
         """Return the rate limit of this person, in messages a minute."""
         own = [rate for name in self.groups_of(person) if (rate := self.groups[name].rate) is not None]

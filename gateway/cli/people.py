@@ -85,6 +85,7 @@ def show_people(found: list[dict[str, Any]], *, as_json: bool) -> None:
             [
                 (one["person"], one["role"] or "may not speak"),
                 *([("name", one["name"])] if one["name"] else []),
+                *_describe_access(one),
                 ("conversations", len(one["conversations"])),
                 ("of several", f"{len(one['shared'])} in which they wrote"),
                 ("in the journal", f"{format_count(sum(one['records'].values()), 'record')} besides"),
@@ -93,6 +94,11 @@ def show_people(found: list[dict[str, Any]], *, as_json: bool) -> None:
                 *_describe_unclear(one),
             ]
         )
+
+
+def _describe_access(one: dict[str, Any]) -> list[tuple[str, str]]:
+    paired = [f"paired on {format_moment(one['paired'])}"] if one["paired"] else []
+    return [("allowed by", ", ".join((*one["settings"], *paired)))] if one["settings"] or paired else []
 
 
 def _describe_unclear(one: dict[str, Any]) -> list[tuple[str, str]]:

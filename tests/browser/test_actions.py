@@ -414,6 +414,7 @@ def test_what_is_kept_of_a_person_is_saved(gateway: GatewayProcess, open_screen:
     gateway.say("a word of mine", session="kept")
     with open_screen() as screen:
         screen.enter("people/terminal%3Aowner", "Calls of the model")
+        expect(screen.room).to_contain_text("Let people in, and read their conversations here")
         with screen.page.expect_download() as saved:
             button(screen, "Export").click()
         kept = json.loads(Path(saved.value.path()).read_text())

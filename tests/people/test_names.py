@@ -289,7 +289,7 @@ async def test_people_and_chats_are_shown_by_name_everywhere(wire: TelegramWire,
     wire.told(wire.message(BEN, BEN, text="run"))  # by his usual name, Person 1002
     await until(lambda: any("Person 1002" in one.text for one in wire.shown if one.chat == ANN), "the question")
     assert "Person 1002 (telegram 1002)" in await cli(gateway, "approvals")
-    await cli(gateway, "people", "show", f"telegram:{ANN}")
+    assert "allowed by access.owners" in await cli(gateway, "people", "show", f"telegram:{ANN}")
     assert "people.show Ann Lee" in await cli(gateway, "activity", "list", "--what", "people.*")
 
 

@@ -95,11 +95,14 @@ async def people_show(base: Base, storage: Storage, people: People, params: Pers
         kind = type(kept).__struct_config__.tag
         kinds[str(kind)] = kinds.get(str(kind), 0) + 1
     paths = await traces.fetch_files(person)
+    paired = [one.at for one in people.access.pairings.people if Person(one.platform, one.user_id) == person]
     return {
         "person": str(person),
         "name": people.names.people.find(str(person)),
         "is_shared": people.names.people.is_shared(str(person)),
         "role": _role_of(people, person),
+        "settings": people.access.rules.list_settings(str(person)),
+        "paired": max(paired, default=0.0),
         "conversations": found.own,
         "shared": found.shared,
         "unclear": found.unclear,

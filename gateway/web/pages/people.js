@@ -4,11 +4,11 @@
 import { actionForm, actions } from './acting.js'
 import { ask, may } from './asking.js'
 import { plot, sumOf } from './curves.js'
-import { ago, bytes, column, columns, command, counted, el, facts, fieldOf, head, named, number, pad, pagesFrom, panel, placeFrom, price, quiet, roomOf, rowsOf, saveAs, sieve, spentOf, stack, table } from './dom.js'
+import { ago, bytes, column, columns, command, counted, el, facts, fieldOf, head, moment, named, number, pad, pagesFrom, panel, placeFrom, price, quiet, roomOf, rowsOf, saveAs, sieve, spentOf, stack, table } from './dom.js'
 import { drawTalk } from './conversations.js'
 import { drawAsking, findOpen } from './needs.js'
 import { proposal } from './proposals.js'
-import { avatar } from './signs.js'
+import { avatar, icon } from './signs.js'
 
 export const title = 'People'
 export const needs = 'people.list'
@@ -17,6 +17,14 @@ export const calm = 10000
 const ROLES = ['user', 'operator', 'admin']
 const DAYS = 30
 const TABS = { '': 'All', owner: 'Owners', admin: 'Admins', user: 'Users' }
+// What each role can do beside all that the roles before it can.
+const CAN = [
+  ['guest', 'Write to the agent'], ['user', 'Use the tools of a user, some after an approval'],
+  ['operator', 'See the state of the gateway, without anybody’s words', 'Pause, resume and retry'],
+  ['admin', 'Use every command and tool', 'Let people in, and read their conversations here'],
+  ['owner', 'Approve what others ask for, and each change of a setting'],
+]
+const listCan = role => CAN.slice(0, CAN.findIndex(([name]) => name === role) + 1).flatMap(([, ...can]) => can)
 const roleOf = role => el('span', { className: `pill ${role === 'owner' ? 'mine' : ''}`.trim() }, role || 'none')
 
 export async function show(place) {
@@ -67,10 +75,11 @@ async function showOne(id) {
       stack(
         panel('', pad(el('div.named', avatar(one.name || one.person, 'large'), el('div', el('b', { dir: 'auto' }, one.name || one.person), el('p.soft.small', one.name ? one.person : ''))),
           facts([
-            ['Role', roleOf(one.role)], ['Cost', `${price(days.total.cost)} in ${DAYS} days`], ['Tokens', days.total.tokens.toLocaleString()],
+            ['Role', roleOf(one.role)], ['Allowed by', shown?.settings.join(', ')], ['Paired', shown?.paired ? moment(shown.paired) : ''], ['Cost', `${price(days.total.cost)} in ${DAYS} days`], ['Tokens', days.total.tokens.toLocaleString()],
             ...budgets.map(each => [`Budget, ${each.period}`, spentOf(each)]),
             ['Remembered', shown ? counted(shown.notes, 'note') : ''], ['Files', shown?.files ? `${shown.files}, ${bytes(shown.bytes)}` : ''],
           ]))),
+        ...(one.role ? [panel(`What ${one.name || 'they'} can do`, pad(el('ul.may', ...listCan(one.role).map(words => el('li', el('span.yes', icon('check')), el('span', words))))))] : []),
         panel('At the terminal', pad(command(`people show ${id}`), command(`people export ${id}`), command(`people forget ${id}`))))))
 }
 
