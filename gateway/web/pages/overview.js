@@ -3,7 +3,7 @@
 
 import { ask, may } from './asking.js'
 import { figure, spark, sumOf, SPANS } from './curves.js'
-import { columns, command, counted, el, head, lasting, panel, price, roomOf, seconds } from './dom.js'
+import { columns, command, counted, el, head, lasting, panel, price, quiet, roomOf, seconds } from './dom.js'
 import { drawTail } from './events.js'
 import { readDay } from './figures.js'
 import { called, drawTalk } from './conversations.js'
@@ -39,6 +39,7 @@ export async function show(_rest, asked, found) {
   const paused = platforms.filter(one => one.state === 'paused').map(one => drawPaused(one, status.backlog.replies[one.name] ?? 0))
   const needs = drawNeeds(status, open, [...drawWaiting(proposals), ...paused])
   const steps = needs || !isFirstDay(status, sessions) ? [] : drawSteps(status, sessions, platforms)
+  const on = hooks.filter(one => one.state !== 'disabled')
   const sum = status.attention.length + open.count + paused.length
   return el('div',
     head(sum ? `${counted(sum, 'thing needs', 'things need')} you` : 'Nothing needs you', {
@@ -51,7 +52,7 @@ export async function show(_rest, asked, found) {
       ...(mayPropose ? [el('li', el('a.chip.soft', { href: '#networks', 'aria-label': 'Add a network' }, icon('plus'), 'Add'))] : [])),
     columns('c543',
       panel(['Recent conversations', el('a.far', { href: '#conversations' }, 'All')], el('div.list', ...sessions.map(one => drawTalk(one, names, open)))),
-      panel(['Hooks today', el('a.far', { href: '#hooks' }, `All ${count}`)], el('div.list', ...hooks.filter(one => one.state !== 'disabled').map(hook => drawHook(hook, day)))),
+      panel(['Hooks today', el('a.far', { href: '#hooks' }, `All ${count}`)], on.length || count === '' ? el('div.list', ...on.map(hook => drawHook(hook, day))) : quiet('No hook is on.')),
       panel(['Live', el('small', 'as it happens'), el('a.far', { href: '#live' }, 'Open')], drawTail(40))),
     ...drawNotices(status.notices))
 }
