@@ -60,7 +60,7 @@ def split_sentences(text: str) -> Iterator[str]:
 
 
 def list_program_texts(source: str) -> Iterator[str]:
-    """The texts in code that are no docstrings: help, errors, answers in a chat, lines of the log."""
+    """The texts in code that are not docstrings: help, errors, answers in a chat, lines of the log."""
     statements = (node.value for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Expr))
     docstrings = "\n\n".join(str(one.value) for one in statements if isinstance(one, ast.Constant))
     yield from (text for text in list_strings(source) if text not in docstrings)

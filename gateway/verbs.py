@@ -92,6 +92,6 @@ def _cut(said: Any, shown: Shown) -> Any:
 
 
 def _cut_object(said: dict[Any, Any], shown: Mapping[str, Shown]) -> dict[str, Any]:
-    """Show keys by the same rules as values: a key that is no name is not ours."""
+    """Show keys by the same rules as values: a key that is not a name is not ours."""
     named = {key: shown.get(key, shown.get("*", False)) for key in said if _cut(key, True) is not None}
     return {key: cut for key, part in named.items() if part and (cut := _cut(said[key], part)) is not None}

@@ -44,7 +44,7 @@ def hooks() -> list[Path]:
 
 
 def hook_types(code: Path) -> list[str]:
-    """A hook folder is no package, and its handler has no annotations unless its author likes them."""
+    """A hook folder is not a package, and its handler has no annotations unless its author likes them."""
     return [str(BIN / "mypy"), "--no-error-summary", "--allow-untyped-defs", "--allow-untyped-calls", str(code)]
 
 

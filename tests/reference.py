@@ -47,7 +47,7 @@ value.
 The gateway knows secrets by their value, and removes them from logs (those of hooks too), errors, tables and `--json`:
 each setting of the kind `secret`, each credential, each value in `.env`, and each that a hook or a tool server gets by
 name (`env:`). A value that plainly is no secret stays: one under 8 characters, digits alone, a path, an address without
-a user, a locale, a time zone, a level, or the value of a setting that is no secret. No value under 6 characters is
+a user, a locale, a time zone, a level, or the value of a setting that is not a secret. No value under 6 characters is
 removed.
 
 Without a file, the gateway starts with the model `demo`, and only you can talk to it. It reports a mistake in the file

@@ -104,7 +104,7 @@ class House:
                     self.short[ast.unparse(node.target)] = ast.unparse(node.value)
 
     def list_fields(self, name: str) -> dict[str, str]:
-        """Its own, and those that classes of ours above it declare; what a contract declares is no field."""
+        """Its own, and those that classes of ours above it declare; what a contract declares is not a field."""
         found = self.classes[name]
         above = [one for one in found.bases if one in self.classes and one != name]
         inherited = {
@@ -117,7 +117,7 @@ class House:
         return inherited | found.fields
 
     def is_collaborator(self, annotation: str, seen: frozenset[str] = frozenset()) -> bool:
-        """A function, a contract, or an object of ours that is no value through and through."""
+        """A function, a contract, or an object of ours that is not a value through and through."""
         for word in {*re.findall(r"\w+", annotation)} - seen - VALUES:
             if word in ("Callable", "Awaitable"):
                 return True

@@ -69,7 +69,7 @@ def test_the_first_pages_are_short(page: str, most: int) -> None:
 
 
 def faults_of_changes(text: str) -> list[str]:
-    """Return the lines that are no heading and no entry of one line, and the first release where it is too long."""
+    """Return the lines that are not headings and no entry of one line, and the first release where it is too long."""
     body = text[text.index("## [Unreleased]") :]
     lines = [line for line in body.splitlines() if line and not line.startswith(("## ", "### "))]
     first = body[body.index("## [0.1.0]") :].splitlines()

@@ -72,7 +72,7 @@ def test_the_rule_sees_the_sin(subject: str, body: str, fault: str) -> None:
 
 def test_a_word_that_came_in_silently_is_seen() -> None:
     before, after = "## Nouns\n\n- **all**: lane\n", "## Nouns\n\n- **all**: lane, track,\n  rail\n"
-    commit = Commit("0" * 40, "lanes: tracks", "A rail is no lane.")
+    commit = Commit("0" * 40, "lanes: tracks", "A rail is not a lane.")
     assert unsaid_words(commit, before, after) == ["000000000 adds 'track' to the lists and does not say why"]
 
 

@@ -23,7 +23,7 @@ HERMES_NAMES = ("gateway/hermes/shim/", "gateway/hermes/modules.py")  # what han
 
 ASKS = re.compile(r"(is|has|can|needs|wants)_")
 CONVERTS = re.compile(r"(as|to|from)_.|.+_(of|from|as|to)(_|$)")
-# Functions whose name is no verb, and who wants it so.
+# Functions whose name is not a verb, and who wants it so.
 FORCED = {
     "gateway/agent/models/demo_agent.py:time": "a tool: the model reads its name",
     "gateway/agent/models/script.py:script": "public in 0.1, as gateway.testing.script",

@@ -192,7 +192,7 @@ def gateway_sources() -> list[str]:
 def repeated(root: type[msgspec.Struct], path: str, source: str, names: Mapping[str, Any]) -> Iterator[str]:
     """Where a class is made from a setting, and has a default of its own for it; `names` are those of the module.
 
-    Nothing at all (no text, no limit) is no default that could drift.
+    Nothing at all (no text, no limit) is not a default that could drift.
     """
     structs, tree = structs_below(root), ast.parse(source)
     reader = Reader(structs, attributes_in([tree], structs))
@@ -223,12 +223,12 @@ def default_of(made: type, name: str) -> Any:
 
 
 def is_plain(struct: type[msgspec.Struct], name: str) -> bool:
-    """A field that is no section of further settings."""
+    """A field that is not a section of further settings."""
     return any(each.name == name and not structs_at(each.type) for each in msgspec.structs.fields(struct))
 
 
 def is_part(made: Any) -> TypeGuard[type]:
-    """A class of ours that is no error."""
+    """A class of ours that is not an error."""
     return (
         inspect.isclass(made) and made.__module__.startswith(("gateway.", __name__)) and not issubclass(made, Exception)
     )

@@ -466,7 +466,7 @@ async def test_of_a_conversation_goes_what_the_agent_wrote(homes: tuple[Home, Ho
     (here / "notes.md").unlink()
     assert [folder.name for folder in list_chat_folders(one.files)] == ["files/net/7"], "what was removed is told"
     await SharedFiles(other.engine.files, other.files).fetch_all()
-    assert not there.exists(), "it is no file that came in"
+    assert not there.exists(), "it is not a file that came in"
     await other.shared.fetch_all(lambda _name: None)
     assert [path.name for path in there.iterdir()] == ["notes.md"]
     await one.shared.forget("files/net/7")

@@ -108,7 +108,7 @@ def test_what_a_handler_raises_comes_out_of_a_plain_call_with_its_line(tmp_path)
         call(folder, "agent:end")
     assert any(str(frame.path).endswith("handler.py") for frame in raised.traceback)
     (folder / "handler.py").write_text("def handle(event_type, context):\n    return object()\n")
-    with pytest.raises(TypeError, match="no JSON"):
+    with pytest.raises(TypeError, match="not JSON"):
         call(folder, "message:received")
     (folder / "handler.py").write_text("def handle(event_type, context):\n    return {'decision': 'denny'}\n")
     with pytest.raises(HookError, match="denny"):
@@ -116,7 +116,7 @@ def test_what_a_handler_raises_comes_out_of_a_plain_call_with_its_line(tmp_path)
     (folder / "HOOK.yaml").write_text("intercept: [message:received]\n")
     with pytest.raises(HookError, match="no event is named"):
         call(folder, "message:received")
-    with pytest.raises(HookError, match="is no hook"):
+    with pytest.raises(HookError, match="is not a hook"):
         call(tmp_path / "nothing", "message:received")
 
 

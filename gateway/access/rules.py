@@ -86,7 +86,7 @@ class AccessRules(msgspec.Struct, frozen=True):
         return min(own) if own else self.rates.get(role, self.rate)
 
     def find_role(self, message: Message) -> Role | None:
-        """Return the highest role that a list or a group gives a person who is no owner."""
+        """Return the highest role that a list or a group gives a person who is not an owner."""
         person = f"{message.address.platform}:{message.user_id}"
         grouped = (self.groups[name].role for name in self.groups_of(person))
         found = [self._find_listed_role(message), self.named.get(person), *grouped]

@@ -24,7 +24,7 @@ WIDEST = 4096  # pixels a side
 LARGEST_SUM = 12_000_000  # bytes of all pictures of one request; endpoints refuse more than about twice of it
 SUFFIXES = (".jpg", ".jpeg", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".avif", ".ico", ".heic")
 PARTS = attrgetter("parts")
-NOT_TAKEN = "it is no JPEG, PNG, GIF or WebP"
+NOT_TAKEN = "it is not a JPEG, PNG, GIF or WebP"
 NOT_READABLE = "it cannot be read"
 
 

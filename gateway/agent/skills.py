@@ -142,7 +142,7 @@ def _check_front_matter(root: YamlMapping, folder: Path) -> Iterable[Finding]:
         yield Finding(place, f"the skill's name is not that of its folder, {folder.name!r}", "give both one name")
     if not NAME.match(folder.name) or len(folder.name) > LONGEST_NAME:
         remedy = f"use lower-case letters, digits and single hyphens, at most {LONGEST_NAME} characters"
-        yield Finding(place, "this is no name for a skill", remedy)
+        yield Finding(place, "this is not a valid skill name", remedy)
     if not description or len(description) > LONGEST_DESCRIPTION:
         node = root.get("description")
         remedy = f"say what the skill does and when to use it, in at most {LONGEST_DESCRIPTION} characters"

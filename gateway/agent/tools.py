@@ -22,7 +22,7 @@ from gateway.messages.parts import Location, MessagePart, Poll
 AskPerson: TypeAlias = Callable[[str, str], Any]
 ScheduleAction: TypeAlias = Literal["remove", "pause", "resume"]
 JobQuestion: TypeAlias = Literal["list", "show", "history"]
-RAW_ARGS = "__raw__"  # the argument that holds a model's text which was no JSON object
+RAW_ARGS = "__raw__"  # the argument that holds a model's text which was not a JSON object
 
 
 class ScheduledWork(NamedTuple):

@@ -1,4 +1,4 @@
-"""The reader of an archive that may be no copy of a home: it trusts nothing, and no path leads out of the folder.
+"""The reader of an archive that may not be a copy of a home: it trusts nothing, and no path leads out of the folder.
 
 A copy has only plain files, each with an allowed path, and is complete only if all of them match the list at its end.
 The archives of hooks have other limits (`gateway/installer/archive.py`): one of a home may be as large as the disk has
@@ -67,7 +67,7 @@ def read_archive(archive: Path, into: Path | None = None) -> ReadArchive:
         with gzip.open(archive) as stream, tarfile.open(fileobj=stream, mode="r|", tarinfo=CappedHeader) as packed:
             return _read(packed, into)
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, RecursionError) as error:
-        raise BackupError(f"{archive} is no whole copy of a home: {to_one_line(str(error), 200)}") from None
+        raise BackupError(f"{archive} is not a whole copy of a home: {to_one_line(str(error), 200)}") from None
 
 
 def _read(packed: tarfile.TarFile, into: Path | None) -> ReadArchive:
@@ -133,7 +133,7 @@ def _take(source: IO[bytes], path: Path | None, member: tarfile.TarInfo) -> str:
 def _parse_manifest(text: bytes | None) -> ReadArchive:
     """Parse the list at the end. Raises BackupError if we cannot have written it."""
     if text is None:
-        raise BackupError("the archive was cut off, or is no copy of a home: it has no list of its files at its end")
+        raise BackupError("the archive was cut off, or is not a copy of a home: it has no list of its files at its end")
     try:
         said: Any = json.loads(text)
         if said["format"] > KNOWN_FORMAT:

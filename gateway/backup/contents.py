@@ -58,7 +58,7 @@ def list_pieces(home: Home, *, with_env: bool = False) -> list[str]:
 
 
 def list_files(home: Home, *, with_env: bool) -> Iterator[HomeFile]:
-    """List all files of a copy except the journal, with those that are left out because they are no plain files."""
+    """List all files of a copy except the journal, with those that are left out because they are not plain files."""
     for piece in list_pieces(home, with_env=with_env):
         if piece != JOURNAL:
             yield from _find_files(piece, home.root / piece)

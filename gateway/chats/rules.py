@@ -2,7 +2,7 @@
 
 The strongest source comes first: `chats` in the configuration, for the thread, then for the chat; an older setting that
 names the chat; `/settings` by an admin, in the thread, then in the chat; the whole network's settings; the default.
-Rules from the configuration of a chat are fixed: `/settings` cannot change them. Authorization is no rule of a chat.
+Rules from the configuration of a chat are fixed: `/settings` cannot change them. Authorization is not a rule of a chat.
 """
 
 import re

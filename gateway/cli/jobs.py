@@ -67,7 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def read_duration(text: str) -> float:
     """Read a duration of the command line."""
     if not (seconds := parse_duration(text)):
-        raise argparse.ArgumentTypeError(f"{text!r} is no duration; write 90s, 10m or 1h30m")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a duration; write 90s, 10m or 1h30m")
     return seconds
 
 

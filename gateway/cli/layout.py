@@ -17,7 +17,7 @@ BOX_WIDTH = 80
 
 
 def get_columns(stream: TextIO) -> int | None:
-    """Return the number of columns; None if the reader is no terminal, and gets whole lines."""
+    """Return the number of columns; None if the reader is not a terminal, and gets whole lines."""
     if not stream.isatty():
         return None
     return os.get_terminal_size(stream.fileno()).columns or 80

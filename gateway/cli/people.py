@@ -138,7 +138,7 @@ def write_archive(home: Home, person: str, path: Path) -> int:
         path.unlink()
         raise
     for place in left_out:
-        print_note(f"{place}: left out, since it has gone or is no plain file any more")
+        print_note(f"{place}: left out, since it has gone or is not a plain file any more")
     return int(said["parts"]) - len(left_out)
 
 

@@ -19,7 +19,7 @@ from gateway.config.home import Home
 from gateway.control.client import PATIENCE, call_gateway
 from gateway.logs.text import to_one_line
 
-RESTING = ("paused", "standby")  # it is down, which is no fault
+RESTING = ("paused", "standby")  # it is down, which is not a fault
 STEERING_VERBS = {
     "pause": "neither read nor send there until you resume it or restart the gateway",
     "resume": "resume after a pause, with the messages that arrived meanwhile",

@@ -106,7 +106,7 @@ class SharedFiles(HomeFiles):
         """
         there, count = {one.key for one in await self._store.list()}, 0
         for path in await run_in_thread(lambda: sorted(self._folder.glob("*/*/*"))):
-            with suppress(OSError):  # the path is no plain file, or is gone
+            with suppress(OSError):  # the path is not a plain file, or is gone
                 changed = path.lstat().st_mtime
                 left = records.TRAFFIC_TTL - (time.time() - changed)
                 if (key := key_of(path)) and key not in there and changed > since and left > 0:

@@ -1,7 +1,7 @@
 """The plain files below a folder: list, place and remove them, without following links.
 
-Links, pipes, sockets and devices are no plain files. Files that are too large, or too many, are described in `left_out`
-and not listed. This module knows nothing else of the gateway.
+Links, pipes, sockets and devices are not plain files. Files that are too large, or too many, are described in
+`left_out` and not listed. This module knows nothing else of the gateway.
 """
 
 import errno
@@ -224,7 +224,7 @@ def split_name(name: str) -> Sequence[str]:
     """
     parts = PurePosixPath(name).parts
     if not parts or name.startswith("/") or ".." in parts or "\0" in name:
-        raise ValueError(f"{name!r} is no path below a folder")
+        raise ValueError(f"{name!r} is not a path below a folder")
     return parts
 
 

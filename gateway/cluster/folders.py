@@ -167,7 +167,7 @@ class SharedFolders(HomeFolders):
         if newest or is_first:
             base = await run_in_thread(self._read_known, folder, bool(newest))
             before = dict(base.files)
-            if is_first:  # a file without a record is no part of the base
+            if is_first:  # a file without a record is not part of the base
                 base.files = {path: known for path, known in base.files.items() if path in newest}
 
             async def take(one: tuple[int, records.FolderFile]) -> None:

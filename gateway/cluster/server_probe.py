@@ -144,7 +144,7 @@ def _list_monitors(servers: JournalServers, named: str) -> Iterator[tuple[str, b
 def _ask_monitor(address: str, is_named: bool) -> Iterator[ServerFault]:
     try:
         if not address.startswith(("http://", "https://")):
-            raise ValueError("it is no address of the form http://HOST:8222")
+            raise ValueError("it is not an address of the form http://HOST:8222")
         with urllib.request.urlopen(f"{address}/varz", timeout=PATIENCE) as answer:  # noqa: S310 - checked: http
             told = json.loads(answer.read(MOST_BYTES))
         server, jetstream = told["server_name"], told["jetstream"]

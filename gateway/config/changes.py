@@ -111,7 +111,7 @@ class Sources:
         return next((one.shape for one in self._variables() if one.path == path), None)
 
     def find_secret(self, path: KeyPath) -> str | None:
-        """Find the variable that a secret belongs into; None for what is no secret."""
+        """Find the variable that a secret belongs into; None for what is not a secret."""
         tree = self.root if find_node(self.root, path) is not None else put_node(self.root, path, YamlScalar(_HERE, ""))
         variable = dict(list_secret_paths(self.schema, tree)).get(path)
         return f"MODEL_{path[1].upper()}_API_KEY".replace("-", "_") if variable == "MODEL_API_KEY" else variable
@@ -132,7 +132,7 @@ def split_key(key: str) -> KeyPath:
     """Return the path of a setting's name; a part with a dot in it is quoted: `prices."gpt-4.1".input`."""
     parts = [found[1] or found[2] for found in _KEY.finditer(key)]
     if not parts or re.fullmatch(r'(?:"[^"]+"|[^."]+)(?:\.(?:"[^"]+"|[^."]+))*', key) is None:
-        raise ChangeError(f"`{key}` is no name of a setting\nwrite one such as `logs.level`; quote a part with a dot")
+        raise ChangeError(f"`{key}` is not the name of a setting\nwrite one such as `logs.level`, and quote dots")
     return tuple(parts)
 
 

@@ -33,7 +33,7 @@ _REMEDY = "write the id that never changes; another person can take over a name"
 def find_invalid_ids(
     tree: YamlNode, platforms: Mapping[str, PlatformSpec]
 ) -> Iterator[tuple[tuple[str, ...], YamlSequence, Finding]]:
-    """Yield the entries of allow lists that are no ids: the list, its valid rest, and the finding."""
+    """Yield the entries of allow lists that are not ids: the list, its valid rest, and the finding."""
     for kind in _ID_LISTS:
         patterns = {name: spec.chat_id if kind == "chats" else spec.user_id for name, spec in platforms.items()}
         patterns["all"] = "|".join(patterns.values())
@@ -45,7 +45,7 @@ def find_invalid_ids(
             good = tuple(item for item in node.items if re.fullmatch(pattern, getattr(item, "text", "")))
             for at, item in enumerate(node.items, 1):
                 if item not in good:
-                    what = f"entry {at} of `{'.'.join(path)}` is no id"
+                    what = f"entry {at} of `{'.'.join(path)}` is not an id"
                     yield path, YamlSequence(node.place, good), Finding(item.place, what, _REMEDY)
 
 
@@ -90,7 +90,7 @@ def _check_groups(access: AccessSettings, tree: YamlNode, platforms: Mapping[str
                 networks = ", ".join(sorted(patterns))
                 yield Finding(place, f"{what} does not begin with a network", f"write NETWORK:ID, of {networks}")
             elif not re.fullmatch(patterns[platform], user):
-                yield Finding(place, f"{what} is no id", _REMEDY)
+                yield Finding(place, f"{what} is not an id", _REMEDY)
             elif person in seen:
                 remedy = f"leave them in one; they are in `{to_printable(seen[person])}` already"
                 yield Finding(place, f"{what} is in a group before", remedy)
@@ -143,7 +143,7 @@ def _check_web(web: WebSettings, tree: YamlNode) -> Iterator[Finding]:
         address, _ = split_address(web.listen)
         is_safe = address.is_loopback or bool(web.tls.cert or web.trusted_proxies)
     except ValueError:
-        yield find("listen", "is no IP address with a port", "write for instance 127.0.0.1:8730, or [::1]:8730")
+        yield find("listen", "is not an IP address with a port", "write for instance 127.0.0.1:8730, or [::1]:8730")
     else:
         if not is_safe:
             remedy = "write 127.0.0.1:PORT, or set `web.tls`, or `web.trusted_proxies` and have a proxy speak TLS"
@@ -152,11 +152,11 @@ def _check_web(web: WebSettings, tree: YamlNode) -> Iterator[Finding]:
         given, lacks = ("cert", "key") if web.tls.cert else ("key", "cert")
         yield find(f"tls.{given}", f"is set without `{lacks}`", "write both: the files of the certificate and its key")
     if not all(map(_is_network, web.trusted_proxies)):
-        yield find("trusted_proxies", "names what is no IP address", "write addresses such as 10.0.0.2 or 10.0.0.0/24")
+        yield find("trusted_proxies", "names what is not an IP address", "write some such as 10.0.0.2 or 10.0.0.0/24")
     yield from (find(*one) for one in _find_identity_faults(web))
     if not all(map(_HOST_NAME.fullmatch, web.hosts)):
         yield find(
-            "hosts", "names what is no host", "write names such as gateway.example.org, without http:// and port"
+            "hosts", "names what is not a host", "write names such as gateway.example.org, without http:// and port"
         )
 
 
@@ -223,7 +223,7 @@ def _find_identity_faults(web: WebSettings) -> Iterator[tuple[str, str, str]]:
     for name in web.people:
         if name == "owner" or not re.fullmatch(WEB_NAME_PATTERN, name):
             shown = to_printable(name, 60)
-            what = "is the person who opens the page by a link of the terminal" if name == "owner" else "is no name"
+            what = "is the person who opens the page by a link of the terminal" if name == "owner" else "is not a name"
             yield f"people.{shown}", what, "write the name that the proxy gives, without a space, a comma and a colon"
 
 
@@ -295,7 +295,7 @@ def _check_chats(settings: Settings, tree: YamlNode, platforms: Mapping[str, Pla
         bot = max((name for name in bots if chat.startswith(f"{name}:")), key=len, default="")
         place, _, thread = chat.removeprefix(f"{bot}:").partition(":")
         if not bot or not re.fullmatch(platforms[bots[bot]].chat_id, place) or (":" in chat and chat.endswith(":")):
-            what = f"`chats.{to_printable(chat, 100)}` is no chat"
+            what = f"`chats.{to_printable(chat, 100)}` is not a chat"
             remedy = f"write NETWORK:CHAT or NETWORK:CHAT:THREAD, of {', '.join(sorted(bots))}, with the chat's id"
             yield _make_finding(tree, path, what, remedy)
         if ":" in thread:
@@ -342,11 +342,11 @@ def _check_accounts(settings: Settings, tree: YamlNode, schema: SettingsSchema) 
         place, name = _find_nearest_place(tree, one.path), to_printable(one.name, 100)
         if one.account and not ACCOUNT_NAME.fullmatch(one.account):
             remedy = "write small letters, digits, - and _, the first a letter, 31 at the most; and no type of a chat"
-            yield Finding(place, f"`{name}` is no name for a bot", remedy)
+            yield Finding(place, f"`{name}` is not a valid bot name", remedy)
         elif one.account:
             variables = {name.variable for name in schema.list_account_variables(one.platform, one.account)}
             if taken := min(variables & usual, default=""):
-                what = f"`{name}` is no name for a bot: {taken} means something else already"
+                what = f"`{name}` is not a valid bot name: {taken} means something else already"
                 yield Finding(place, what, "give it another name")
             usual |= variables
         for shared in one.settings.SHARED if one.account else ():

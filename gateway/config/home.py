@@ -26,15 +26,15 @@ def find_home(environ: Mapping[str, str], chosen: str = "") -> "Home":
     """Return the home that was chosen on the command line, else HERMES_HOME, else `~/.hermes`.
 
     Raises:
-        ConfigError: HERMES_HOME is no absolute path, and so would mean another place in every directory; or the path is
-            not UTF-8, which nothing that we write down could name.
+        ConfigError: HERMES_HOME is not an absolute path, and so would mean another place in every directory; or the
+            path is not UTF-8, which nothing that we write down could name.
     """
     person = environ.get("HOME") or str(Path.home())
     named = environ.get("HERMES_HOME", "")
     if named.startswith("~/"):
         named = person + named[1:]
     if named and not chosen and not named.startswith("/"):
-        raise ConfigError("HERMES_HOME is no absolute path: the environment\nwrite the whole path, from / on")
+        raise ConfigError("HERMES_HOME is not an absolute path: the environment\nwrite the whole path, from / on")
     root = Path(os.path.abspath(chosen or named or f"{person}/.hermes"))  # noqa: PTH100 - Path has no such thing
     try:
         str(root).encode()

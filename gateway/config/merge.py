@@ -77,7 +77,7 @@ def _leave_out_former(tree: YamlNode, findings: list[Finding]) -> YamlNode:
 
 
 def _expand_hook_shorthand(tree: YamlNode) -> YamlNode:
-    """Expand `hooks.<name>` to `hooks.each.<name>`, if the name is no setting and its value a mapping."""
+    """Expand `hooks.<name>` to `hooks.each.<name>`, if the name is not a setting and its value a mapping."""
     section = find_node(tree, ("hooks",))
     for key, node in section.pairs if isinstance(section, YamlMapping) else ():
         if key.text not in HooksSettings.__struct_fields__ and isinstance(node, YamlMapping):
@@ -126,7 +126,7 @@ def _expand_secrets(schema: SettingsSchema, tree: YamlNode, outside: Environment
         dotted = ".".join(path)
         if variable and "${" not in node.text and node.text:
             remedy = f"write {variable}=... into .env, and ${{{variable}}} here"
-            findings.append(Finding(node.place, f"`{dotted}` is a secret, and this file is no place for one", remedy))
+            findings.append(Finding(node.place, f"`{dotted}` is a secret, and does not belong into this file", remedy))
         for name in find_references(node.text):
             if not environ.get(name):
                 what = f"`{dotted}` needs the variable {name}, which is not set"
@@ -136,7 +136,7 @@ def _expand_secrets(schema: SettingsSchema, tree: YamlNode, outside: Environment
 
 
 def list_secret_paths(schema: SettingsSchema, tree: YamlNode) -> Iterator[tuple[KeyPath, str]]:
-    """Yield the paths of secrets with their variables; "" if the value may be no secret."""
+    """Yield the paths of secrets with their variables; "" if the value need not be a secret."""
     for platform in schema.platforms:
         yield from schema.list_platform_secrets(platform)
     for platform, account in _list_accounts(schema, tree):

@@ -81,7 +81,7 @@ def parse_template(text: str) -> MessageTemplate:
             pieces.append(PayloadPath(tuple(found[1].split("."))))
         else:
             line, column = text.count("\n", 0, found.start()) + 1, found.start() - text.rfind("\n", 0, found.start())
-            raise ValueError(f"has `{found[0][:60]}` in its line {line}, at {column}, which is no path")
+            raise ValueError(f"has `{found[0][:60]}` in its line {line}, at {column}, which is not a path")
     return tuple(piece for piece in (*pieces, text[at:]) if piece)
 
 

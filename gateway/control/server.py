@@ -32,7 +32,7 @@ MAX_OPEN_REQUESTS = 64  # requests of one caller that are answered at once
 SURROGATES = re.compile("[\ud800-\udfff]")
 INVALID_REQUEST, UNKNOWN_VERB, INVALID_PARAMS, TOO_MANY_REQUESTS, REFUSED = -32600, -32601, -32602, -32000, -32001
 SURROGATE_ESCAPE = re.compile(rb"(?i)\\ud[89a-f]..")
-HALF_A_PAIR = "a text has one half of a surrogate pair, which is no sign: leave it out"
+HALF_A_PAIR = "a text has one half of a surrogate pair, which is not a character: leave it out"
 TOO_LONG = f"a request has {LINE_LIMIT >> 20} MB at the most"
 
 Judge: TypeAlias = Callable[[str], str]
@@ -126,7 +126,7 @@ class ControlServer(msgspec.Struct, eq=False):
                     continue
                 try:
                     request = _decode_request(line)
-                except ValueError as error:  # also bytes that are no text
+                except ValueError as error:  # also bytes that are not text
                     number, why = describe_failure(line, error)
                     await caller.fail(number, INVALID_REQUEST, f"not a request: {why}")
                     continue

@@ -288,7 +288,7 @@ ATTENTION: tuple[Callable[..., list[str]], ...] = (
 def check_agent_hooks(settings: Settings, is_known: Callable[[str], bool]) -> list[str]:
     """List the agents whose settings name unknown hooks."""
     return [
-        f"agents.{agent}.hooks names {name!r}, which is no hook: see `hermes-gateway hooks list`"
+        f"agents.{agent}.hooks names {name!r}, which is not a hook: see `hermes-gateway hooks list`"
         for agent, own in settings.agents.items()
         for name in own.hooks
         if not is_known(name)

@@ -88,7 +88,7 @@ def _list_commands(text: str) -> Iterator[Sequence[str]]:
             if word[:1] in _ENDS:
                 yield words
                 words = []
-            elif word[:1] == ">":  # its target is no word of the command, and neither is a number before it
+            elif word[:1] == ">":  # its target is not a word of the command, and neither is a number before it
                 next(lexer, "")
                 words = words[:-1] if words and words[-1].isdigit() else words
             else:

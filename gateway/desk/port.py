@@ -52,7 +52,7 @@ async def read_call(key: ProgramKey, request: HttpRequest) -> DeskCall:
             case "/desk/claude":  # it does not say whether a person sits there
                 return DeskCall(PROGRAMS["claude"], decode_event(body), asker, key.name, is_attended=False)
     except ValueError as error:
-        raise WebRefusal(HTTPStatus.BAD_REQUEST, f"this is no event of a program: {error}") from None
+        raise WebRefusal(HTTPStatus.BAD_REQUEST, f"this is not an event of a program: {error}") from None
     raise WebRefusal(HTTPStatus.NOT_FOUND, PATHS)
 
 

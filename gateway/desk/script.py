@@ -23,7 +23,7 @@ def read_gateway(url: str, key_file: str) -> RemoteGateway:
     parts = urlsplit(url)
     is_own = parts.hostname == "localhost" or is_own_address(parts.hostname or "")
     if not parts.hostname or parts.scheme not in ("https", "http") or (parts.scheme == "http" and not is_own):
-        raise ConfigError(f"--url {url!r} is no address for a key\nwrite https://HOST, or http://127.0.0.1:PORT")
+        raise ConfigError(f"--url {url!r} is not an address for a key\nwrite https://HOST, or http://127.0.0.1:PORT")
     try:
         key = Path(key_file).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:

@@ -174,7 +174,7 @@ def _load(path: Path) -> tuple[str | None, Any]:
     try:
         return text, json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path} is no JSON: {error}\nmend the file first; nothing was written") from None
+        raise ConfigError(f"{path} is not JSON: {error}\nmend the file first; nothing was written") from None
 
 
 def _read(path: Path) -> tuple[str | None, dict[str, Any]]:

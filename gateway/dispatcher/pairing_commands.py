@@ -211,7 +211,7 @@ async def run_pairing_command(
 async def _invite(context: DispatcherContext, asked: re.Match[str], by: str, giver: Role) -> CommandResult:
     lifetime = parse_duration(asked["lifetime"]) if asked["lifetime"] else LIFETIME
     if lifetime is None:
-        raise AccessError(f"{asked['lifetime'][:20]!r} is no duration: write 30m, 2h or 1d")
+        raise AccessError(f"{asked['lifetime'][:20]!r} is not a duration: write 30m, 2h or 1d")
     code, made, ways = await make_invitation(context, _find_role(asked["role"]), lifetime, by, giver)
     told = INVITATION.format(number=made.number, role=made.role, lifetime=format_duration(lifetime))
     rows = [f"{name}: {text}" if name else text for name, text in ways]
@@ -223,7 +223,7 @@ def _find_role(name: str | None) -> Role:
     """Return the role of this name; raise AccessError if no role has this name."""
     role = next((one for one in GIVEN_ROLES if one == (name or "user").lower()), None)
     if role is None:
-        raise AccessError(f"{(name or 'user')[:20]!r} is no role; the roles are {', '.join(GIVEN_ROLES)}")
+        raise AccessError(f"{(name or 'user')[:20]!r} is not a role; the roles are {', '.join(GIVEN_ROLES)}")
     return role
 
 

@@ -19,7 +19,7 @@ SubjectMatcher = Callable[[str], object]  # the result is true if the subject ma
 def check_subject(subject: str) -> None:
     if not SUBJECT.fullmatch(subject):
         raise ValueError(
-            f"{subject!r} is no subject: it takes segments joined by dots, none empty, without space, '*' or '>'"
+            f"{subject!r} is not a subject: it takes segments joined by dots, none empty, without space, '*' or '>'"
         )
 
 
@@ -27,7 +27,7 @@ def check_subject(subject: str) -> None:
 def check_pattern(pattern: str) -> None:
     if not PATTERN.fullmatch(pattern):
         raise ValueError(
-            f"{pattern!r} is no pattern: it takes segments joined by dots, none empty; "
+            f"{pattern!r} is not a pattern: it takes segments joined by dots, none empty; "
             "'*' matches a whole segment, '>' only at the end"
         )
 

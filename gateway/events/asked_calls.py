@@ -17,7 +17,7 @@ APPROVAL_EVENTS = frozenset({BATCH, CALL})
 
 
 def make_asked_call(call_id: str, tool: str, args: Mapping[str, Any], changed_by: tuple[str, ...] = ()) -> AskedCall:
-    """Make the call with its digest. Values that are no plain data (from hooks in code) are kept as their code form."""
+    """Make the call with its digest. Values that are not plain data (from hooks in code) are kept as their repr."""
     try:
         written = json.dumps([tool, args], sort_keys=True, default=repr)
     except (TypeError, ValueError, RecursionError):

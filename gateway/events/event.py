@@ -325,7 +325,7 @@ def outcome_to_dict(outcome: Any) -> Any:
 def outcome_from(answer: Any, fields: Container[str] = ()) -> Outcome | Question | Mapping[str, Any] | None:
     """Interpret a hook's answer: unchanged (None), an outcome, a question, or a mapping of changed fields.
 
-    `fields` are those that the event has: one named `decision` may be changed to any word that is no decision of ours.
+    `fields` are those that the event has: one named `decision` may become any word that is not a decision of ours.
     Raises TypeError or ValueError for any other answer.
     """
     if answer is None or isinstance(answer, OUTCOMES):

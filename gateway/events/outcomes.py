@@ -12,7 +12,7 @@ from gateway.events.event import OUTCOMES, Deny, End, Outcome, Retry
 
 
 def find_refusal(outcome: object, silent: str = "") -> str | None:
-    """Return the reason of a Deny, or `silent` if the hook gave none; None if the outcome is no Deny."""
+    """Return the reason of a Deny, or `silent` if the hook gave none; None if the outcome is not a Deny."""
     return outcome.text or silent if isinstance(outcome, Deny) else None
 
 

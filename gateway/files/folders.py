@@ -64,7 +64,7 @@ def escape_id(written: str) -> str:
 
 
 def key_of(path: Path) -> str:
-    """Return the key of a path, perhaps by another gateway, by its end; "" if it is no file of a conversation."""
+    """Return the key of a path, perhaps by another gateway, by its end; "" if it is not a file of a conversation."""
     *_, folder, network, conversation, name = ("", "", "", "", *path.parts)
     key = f"{network}/{conversation}/{name}"
     return key if folder == FOLDER and RECEIVED_NAME.fullmatch(name) and is_key(key) else ""
@@ -95,7 +95,7 @@ def list_shown_files(received: Path) -> list[Path]:
 
 
 def open_received_file(path: Path) -> BinaryIO:
-    """Open a received file. Its folder may be reached by a link of our own configuration; the file itself is no link.
+    """Open a received file. Its folder may be a link of our own configuration; the file itself is not a link.
 
     Raises:
         OSError: it cannot be opened.

@@ -154,14 +154,14 @@ def _read_timeout(item: YamlNode, default: float, longest: float, findings: list
         return default
     seconds = as_float(written) or 0.0
     if seconds <= 0:
-        what = f"`timeout: {written[:40]}` is no number of seconds above 0; it is {default:g}"
+        what = f"`timeout: {written[:40]}` is not a number of seconds above 0; it is {default:g}"
         findings.append(Finding(item.place, what, f"write timeout: {default:g}", "warning"))
         return default
     return min(seconds, longest)
 
 
 def get_items(node: YamlNode | None) -> tuple[YamlNode, ...]:
-    """Return the items of a list; any other node is the only item of a list, and None is no item."""
+    """Return the items of a list; any other node is the only item of a list, and None is not an item."""
     return node.items if isinstance(node, YamlSequence) else () if node is None else (node,)
 
 

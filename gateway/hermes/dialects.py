@@ -387,7 +387,7 @@ def decision_of(answer: Any) -> dict[str, Any] | None:
     """Return the part of a handler's answer at `command:*` that Hermes reads: four words, and nothing else.
 
     A handler that also answers other things has worked there for years; here it must not count as failed. A message
-    that is no text is left out.
+    that is not text is left out.
     """
     if not isinstance(answer, Mapping):
         return None

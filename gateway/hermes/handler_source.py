@@ -19,7 +19,7 @@ _MODULE_FINDERS = frozenset({"get", "import_module", "__import__"})
 _CODE_MAKERS = frozenset(
     {"exec", "eval", "__import__", "import_module", "exec_module", "spec_from_file_location", "run_path", "run_module"}
 )
-_RETURNS = re.compile(rb"^\s*return[ (](?!None\b)", re.MULTILINE)  # for text that is no Python
+_RETURNS = re.compile(rb"^\s*return[ (](?!None\b)", re.MULTILINE)  # for text that is not Python
 
 
 class HandlerSource:

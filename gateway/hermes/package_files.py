@@ -84,7 +84,7 @@ def _read_project(text: str) -> Iterator[tuple[int, str]]:
     try:
         found: Any = tomllib.loads(text)
     except tomllib.TOMLDecodeError:
-        yield 1, "this file, which is no TOML,"
+        yield 1, "this file, which is not TOML,"
         return
     project, poetry = found.get("project"), found.get("tool", {}).get("poetry")
     listed = project.get("dependencies") if isinstance(project, dict) else None

@@ -288,7 +288,7 @@ class HermesNames:
 class PythonNames(HermesNames):
     """The names in a folder's source that mean something of Python.
 
-    A setting that a hook changes for itself is no patch.
+    A setting that a hook changes for itself is not a patch.
     """
 
     patched = PATCHED_PYTHON

@@ -97,7 +97,7 @@ def _list_files(command: str, home: Path) -> list[Path]:
     return [
         path
         for path in paths
-        if os.path.isfile(path)  # noqa: PTH113 - a word that can be no path is none to it, and no error
+        if os.path.isfile(path)  # noqa: PTH113 - a word that cannot be a path is none to it, and no error
         and not str(path).startswith(SYSTEM_PATHS)
     ]
 

@@ -118,7 +118,7 @@ def parse_first_files(files: Mapping[str, bytes]) -> Iterator[tuple[str, ast.Mod
 
 
 def parse_python(source: bytes) -> ast.Module | None:
-    """Parse a source; return None if it is no Python, or so long that parsing would block the loop."""
+    """Parse a source; return None if it is not Python, or so long that parsing would block the loop."""
     if len(source) > MAX_CHECKED_BYTES:
         return None
     try:

@@ -48,12 +48,12 @@ def parse_nats_url(url: str) -> NatsAddress:
     if re.match(r"\w+://[^/@]*:[^/@]*@", url):
         raise ValueError("`url` holds a password, which belongs into the variable that `secret_env` names")
     if not (found := _ADDRESS.fullmatch(url)):
-        raise ValueError("`url` is no address of a hook on NATS")
+        raise ValueError("`url` is not an address of a hook on NATS")
     scheme, user, servers, subject = found.groups()
     if not _SUBJECT.fullmatch(subject):
-        raise ValueError("`url` ends with what is no subject: it has no `*` or `>`, and does not begin with `$`")
+        raise ValueError("`url` ends with what is not a subject: it has no `*` or `>`, and does not begin with `$`")
     if not all(_is_server(one) for one in servers.split(",")):
-        raise ValueError("`url` names a server that is no HOST:PORT")
+        raise ValueError("`url` names a server that is not a HOST:PORT")
     return NatsAddress(tuple(f"{scheme}://{one}" for one in servers.split(",")), user or "", subject)
 
 

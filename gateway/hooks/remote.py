@@ -149,7 +149,7 @@ class Remote(msgspec.Struct, eq=False):
             reply = _decode(body)
         except ValueError as error:
             begin = body[:60].decode("utf-8", "backslashreplace")
-            raise self._failed(f"the answer is no JSON ({error}); it begins with {begin!r}", "garbled") from None
+            raise self._failed(f"the answer is not JSON ({error}); it begins with {begin!r}", "garbled") from None
         if not isinstance(reply, dict):
             raise self._failed(f"the answer is a {type(reply).__name__}, not an object", "garbled")
         if (fault := reply.get("error")) is not None:

@@ -114,7 +114,7 @@ class HookServer:
         try:
             asked = msgspec.json.decode(body)
         except JSON_ERRORS:
-            return _encode_error(None, JsonRpcError(NOT_JSON, "the body is no JSON"))
+            return _encode_error(None, JsonRpcError(NOT_JSON, "the body is not JSON"))
         if not isinstance(asked, list):
             return await self._one(asked)
         if not asked:
@@ -232,7 +232,7 @@ def _encode_result(number: Any, result: Any) -> bytes:
     try:
         return msgspec.json.encode({"jsonrpc": "2.0", "result": result, "id": number})
     except JSON_ERRORS as error:
-        raise JsonRpcError(RAISED, f"the handler's answer is no JSON: {error}") from None
+        raise JsonRpcError(RAISED, f"the handler's answer is not JSON: {error}") from None
 
 
 def _encode_error(number: Any, fault: JsonRpcError) -> bytes:

@@ -93,7 +93,7 @@ def extract_archive(archive: Path, into: Path) -> None:
     """Extract all files of an archive into an empty folder.
 
     Raises:
-        HookError: it is no archive, has content that no hook needs, or is too large.
+        HookError: it is not an archive, has content that no hook needs, or is too large.
     """
     try:
         if archive.stat().st_size > MAX_BYTES:
@@ -132,7 +132,7 @@ def extract_stream(stream: Readable, into: Path) -> None:
         while bounded.read(CHUNK):  # the checksums follow the last file
             pass
     except tarfile.TarError as error:
-        raise HookError(f"this is no archive: {to_one_line(str(error), 200)}") from None
+        raise HookError(f"this is not an archive: {to_one_line(str(error), 200)}") from None
 
 
 def _unpack(file: IO[bytes]) -> Readable:

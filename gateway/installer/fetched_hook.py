@@ -93,7 +93,7 @@ def fetch_hook(
     """Fetch a hook and read it. `said`: the source as it was written; `locked`: the exact packages to install.
 
     Raises:
-        HookError: it is not available, is no hook, or has a fault that would keep it from running.
+        HookError: it is not available, is not a hook, or has a fault that would keep it from running.
     """
     files = fetch(source, work, environ, locked)
     if any((files.folder / one).exists() for one in PLUGIN_FILES) and not (files.folder / MANIFEST_FILE).exists():
@@ -137,13 +137,13 @@ def _name_folder(folder: Path, offered: str, work: Path) -> Path:
     """Rename the folder to the hook's name: the one in its manifest, or else that of its source.
 
     Raises:
-        HookError: neither is a name for a hook.
+        HookError: neither is a valid hook name.
     """
     said = read_manifest(folder, offered).manifest
     name = next((one for one in (said and said.name, offered.lower()) if one and NAME.match(one)), "")
     if not name:
         raise HookError(
-            f"{offered!r} is no name for a hook\nwrite `name:` into its {MANIFEST_FILE}: letters, digits, -"
+            f"{offered!r} is not a valid hook name\nwrite `name:` into its {MANIFEST_FILE}: letters, digits, -"
         )
     target = work / "hook" / name
     target.parent.mkdir(mode=0o700)
@@ -155,7 +155,7 @@ def _inspect(folder: Path, dialects: tuple[Dialect, ...]) -> HookVersion:
     version = FolderSource(folder.parent, "", dialects=dialects).find(folder.name)
     if version is None:
         remedy = "\nit is a skill: hermes-gateway skills install" if (folder / SKILL_FILE).is_file() else ""
-        raise HookError(f"{folder.name} is no hook: it has no {MANIFEST_FILE}, handler, command or URL{remedy}")
+        raise HookError(f"{folder.name} is not a hook: it has no {MANIFEST_FILE}, handler, command or URL{remedy}")
     try:
         version = version.source.inspect(version)
     except OSError as error:

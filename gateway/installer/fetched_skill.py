@@ -39,12 +39,12 @@ def fetch_skill(
     """Fetch a skill and read it. `said`: the source as it was written.
 
     Raises:
-        HookError: it is not available, is no skill, or brings a hook that would not run.
+        HookError: it is not available, is not a skill, or brings a hook that would not run.
     """
     files = fetch(source, work, environ)
     if not (files.folder / FILE).is_file():
         remedy = "\nit is a hook: hermes-gateway hooks install" if (files.folder / MANIFEST_FILE).is_file() else ""
-        raise HookError(f"{to_one_line(files.name)} is no skill: it has no {FILE}{remedy}")
+        raise HookError(f"{to_one_line(files.name)} is not a skill: it has no {FILE}{remedy}")
     skill = _read(files.folder, files.name, work)
     whole = read_whole_folder(skill.folder)
     return FetchedSkill(
@@ -65,7 +65,7 @@ def _read(folder: Path, offered: str, work: Path) -> Skill:
     """Move the skill to a folder of its own name: the one in its text, or else that of its source."""
     name = read_skill_name(folder) or offered.lower()
     if not NAME.match(name):
-        raise HookError(f"{to_one_line(name)!r} is no name for a skill\nwrite `name:` at the beginning of its {FILE}")
+        raise HookError(f"{to_one_line(name)!r} is not a valid skill name\nwrite `name:` at the top of its {FILE}")
     target = work / "skill" / name
     target.parent.mkdir(mode=0o700)
     findings: list[Finding] = []
@@ -79,7 +79,7 @@ def _read_brought(folder: Path, dialects: tuple[Dialect, ...]) -> list[FetchedHo
     found = sorted(one for one in folder.iterdir() if one.is_dir()) if folder.is_dir() else []
     for one in found:
         if not HOOK_NAME.match(one.name) or is_ignored_entry(folder, one.name):
-            what = f"{to_one_line(one.name)!r} is no name for a hook that a skill brings"
+            what = f"{to_one_line(one.name)!r} is not a valid name for a hook that a skill brings"
             remedy = "at most 61 of them; and no name of what is none of a skill, as venv"
             raise HookError(f"{what}\nit takes lower-case letters, digits, '-' and '_', {remedy}")
     hooks = [read_hook(one, dialects) for one in found]

@@ -286,7 +286,7 @@ def make_listed_source(known: IndexRecord, entry: ListedHook | ListedSkill) -> H
         else:
             said = str(Path(address).parent / inner)
     elif not said.startswith((GIT_PREFIX, "https://", "package:")):
-        raise HookError(f"{to_one_line(said)} is no place from which those of an index come")
+        raise HookError(f"{to_one_line(said)} is not a place from which those of an index come")
     return parse_source(said)
 
 

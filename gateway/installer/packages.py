@@ -79,13 +79,13 @@ def lock_packages(wanted: Sequence[str]) -> tuple[str, ...]:
     """Pin these packages and their requirements, each with one version and the hashes of its wheels.
 
     Raises:
-        HookError: one is no name with versions, is not available, or only as source code.
+        HookError: one is not a name with versions, is not available, or only as source code.
     """
     for text in wanted:
         try:
             parse_requirement(text)
         except ValueError as error:
-            raise HookError(f"{to_one_line(text, 200)!r} is no package: {error}") from None
+            raise HookError(f"{to_one_line(text, 200)!r} is not a package: {error}") from None
     return _lock(wanted) if wanted else ()
 
 
@@ -147,7 +147,7 @@ def install_packages(locked: Sequence[str], place: Path, wheel: Path | None = No
     """
     for line in locked:
         if not is_lock_line(line):
-            raise HookError(f"{to_one_line(line, 200)!r} is no package with its version and hashes\n{REMEDY}")
+            raise HookError(f"{to_one_line(line, 200)!r} is not a package with its version and hashes\n{REMEDY}")
     tool = find_package_tool()
     with tempfile.NamedTemporaryFile("w", suffix=".txt", encoding="utf-8") as file:
         file.write("".join(f"{line}\n" for line in locked))

@@ -66,7 +66,7 @@ def fetch_commit(address: str, ref: str, work: Path, environ: Mapping[str, str],
     if shutil.which("git", path=environ.get("PATH")) is None:
         raise HookError("git is not there\ninstall it, or give a folder or an archive")
     if address.startswith("-") or ref.startswith("-"):
-        raise HookError(f"{to_one_line(address)}@{to_one_line(ref)} is no repository")
+        raise HookError(f"{to_one_line(address)}@{to_one_line(ref)} is not a repository")
     _run(["init", "-q", "--bare", "--template=", str(work)], work, environ)
     try:
         _fetch(address, ["--depth=1", "--no-tags"], [f"+{ref or 'HEAD'}:{WANTED}"], work, environ, limit)

@@ -25,7 +25,7 @@ def read_key(text: str) -> str:
     """Return a public key as one line, without its comment. Raises HookError for any other text or kind of key."""
     words = text.split()
     if len(words) < 2 or words[0].encode() != KEY_TYPE:
-        raise HookError("the key is no line `ssh-ed25519 AAAA...`\nmake one with: ssh-keygen -t ed25519")
+        raise HookError("the key is not a line `ssh-ed25519 AAAA...`\nmake one with: ssh-keygen -t ed25519")
     _split_key(_decode(words[1]))
     return f"{words[0]} {words[1]}"
 
@@ -34,7 +34,7 @@ def verify_signature(data: bytes, signature: str, key: str) -> None:
     """Verify a signature; raise HookError if this key did not sign this text."""
     body = signature.strip()
     if not body.startswith(BEGIN) or not body.endswith(END):
-        raise HookError("its signature cannot be read: it is no SSH SIGNATURE")
+        raise HookError("its signature cannot be read: it is not a SSH SIGNATURE")
     packed = _decode("".join(body.removeprefix(BEGIN).removesuffix(END).split()))
     if not packed.startswith(MAGIC + struct.pack(">I", 1)):
         raise HookError("its signature is of a version that is not known here")
@@ -59,7 +59,7 @@ def _decode(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise HookError("a key or a signature is no base64") from None
+        raise HookError("a key or a signature is not base64") from None
 
 
 def _split_key(packed: bytes) -> bytes:

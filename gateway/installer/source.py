@@ -78,7 +78,7 @@ def parse_source(text: str) -> HookSource:
         return _parse(text)
     except (ValueError, OSError, RuntimeError) as error:  # an impossible URL, path or user name
         what = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise HookError(f"{to_one_line(text, 200)} is no source: {to_one_line(what, 200)}\nname {FORMS}") from None
+        raise HookError(f"{to_one_line(text, 200)} is not a source: {to_one_line(what, 200)}\nname {FORMS}") from None
 
 
 def _parse(text: str) -> HookSource:
@@ -95,7 +95,7 @@ def _parse(text: str) -> HookSource:
             remedy = f"an index is added first: hermes-gateway hooks index add {to_one_line(place)} --key KEY"
         else:
             remedy = f"a repository is written as git+{to_one_line(place)}"
-        raise HookError(f"{to_one_line(place)} is no archive\n{remedy}")
+        raise HookError(f"{to_one_line(place)} is not an archive\n{remedy}")
     path = Path(place).expanduser().resolve()
     if place and path.is_dir():
         return HookSource("folder", str(_find_inside(path, inner)))
@@ -154,7 +154,7 @@ def _parse_git(text: str) -> HookSource:
 def _check_inner(inner: str) -> None:
     parts = inner.split("/") if inner else ()
     if inner.startswith("-") or any(part in ("", ".", "..") for part in parts) or not inner.isprintable():
-        raise HookError(f"#{to_one_line(inner)} is no folder in there\nwrite its path: #hooks/greet")
+        raise HookError(f"#{to_one_line(inner)} is not a folder in there\nwrite its path: #hooks/greet")
 
 
 def fetch(source: HookSource, work: Path, environ: Mapping[str, str], locked: tuple[str, ...] = ()) -> FetchedFiles:

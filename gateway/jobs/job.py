@@ -31,7 +31,7 @@ TOO_OFTEN = f"failed {MOST_FAILURES} times in a row"
 STRANGER = "its maker may not speak here any more"
 IN_CHAT = "paused in its conversation"
 GRACE = 60.0  # seconds by which a moment may be late without being missed
-WRONG_TIME = "{when!r} is no time; write 20m, 3h, 2d, 2030-12-31T09:00, `every 2h` or a cron line as `0 9 * * 1-5`"
+WRONG_TIME = "{when!r} is not a time; write 20m, 3h, 2d, 2030-12-31T09:00, `every 2h` or a cron line as `0 9 * * 1-5`"
 
 Missed: TypeAlias = Literal["once", "skip"]
 Overlap: TypeAlias = Literal["skip", "queue"]

@@ -19,7 +19,7 @@ class LiveCapability(msgspec.Struct, frozen=True):
     """The ways in which a chat can display a growing reply.
 
     `can_grow`: a sent message can become longer; without this nothing is displayed. `can_draft`: an unfinished part can
-    also be a draft, which is no message and disappears on its own.
+    also be a draft, which is not a message and disappears on its own.
     """
 
     can_grow: bool = False

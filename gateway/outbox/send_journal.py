@@ -68,7 +68,7 @@ def _position_after(seq: int, kept: records.SendRecord) -> SendPosition:
             return SendPosition(
                 before, seq, out, part, ids, attempts=attempts, retry_at=failed.retry_at, strikes=failed.strikes
             )
-    raise TypeError(f"{type(kept).__name__} is no record of a send journal")
+    raise TypeError(f"{type(kept).__name__} is not a record of a send journal")
 
 
 def is_end(kept: records.SendRecord) -> bool:

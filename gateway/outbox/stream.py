@@ -5,8 +5,8 @@ is not in the journal yet. So the delivery of the finished reply, even after a c
 reply instead of sending it a second time, and ends its growth if the network needs that; and a turn that runs again
 continues in the same placeholder.
 
-If the network has drafts, an unfinished part is a draft: it is no message, has no id and no record in the journal, and
-the reply is sent as if it had not been streamed. Each network's `Transport` knows its way.
+If the network has drafts, an unfinished part is a draft: not a message, without id and record in the journal, and the
+reply is sent as if it had not been streamed. Each network's `Transport` knows its way.
 
 An answer that is complete soon after it began is not displayed early: it is sent once. Neither is an answer whose reply
 is already pending: its text comes live, from any node, and may come late.

@@ -35,7 +35,7 @@ def handle(verb: str, about: Any) -> dict[str, Any]:
             text = extract_text(document, about["limit"])
             return {"text": _encode(text.encode("utf-8", "replace")), "pages": len(document)}
     except UnidentifiedImageError:
-        return {"error": "it is no picture of a kind that can be read here"}
+        return {"error": "it is not a picture of a kind that can be read here"}
     except (ValueError, OSError, SyntaxError, pypdfium2.PdfiumError) as error:  # so the libraries say that it is broken
         return {"error": " ".join(str(error).split())[:200] or type(error).__name__}
 

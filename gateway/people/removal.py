@@ -62,7 +62,7 @@ class PersonRemoval(msgspec.Struct, eq=False):
     unreadable: Path
 
     async def forget(self, person: Person) -> Forgotten:
-        """Forget everything of a person. Repeating it is no error: a crash may have come between."""
+        """Forget everything of a person. Repeating it is not an error: a crash may have come between."""
         engine, sessions, traces = self.traces.engine, self.traces.sessions, self.traces
         pseudonym = await find_pseudonym(engine, person)
         was_let_in = await self.pairings.forget(*person)

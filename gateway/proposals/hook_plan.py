@@ -27,7 +27,7 @@ class HookPlan:
     ) -> None:
         if not is_listed_name(name):
             raise HookError(
-                f"{name[:60]!r} is no name in an index\nothers are installed at the terminal: hooks install"
+                f"{name[:60]!r} is not a name in an index\nothers are installed at the terminal: hooks install"
             )
         self.name = name
         self._home, self._dialects, self._reload = home, dialects, reload

@@ -36,7 +36,7 @@ Persons: TypeAlias = Sequence[tuple[str, str]]
 
 
 class OpenQuestion(NamedTuple):
-    """A question that is no approval, with its place."""
+    """A question that is not an approval, with its place."""
 
     mark: str
     name: str

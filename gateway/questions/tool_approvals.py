@@ -100,12 +100,12 @@ def find_approvals(engine: Engine, access: AccessControl, message: Message, sess
 
 
 async def expire_approvals(engine: Engine, access: AccessControl) -> None:
-    """Revoke approvals of people who are no approvers, which the first version allowed."""
+    """Revoke approvals of people who are not approvers, which the first version allowed."""
     found = [one async for one in records.read_all(engine, subjects.HOOK_STORE_SUBJECTS, records.StoredValue)]
     for record, kept in found:
         mark, _, person = kept.hook.partition("/")
         if mark != OWNER or person.startswith(f"{SESSION}/"):
-            continue  # one for a session is not used if its person is no approver, and expires
+            continue  # one for a session is not used if its person is not an approver, and expires
         platform, _, user = person.partition(":")
         role = access.find_highest_role(platform, user)
         if role is None or not access.can_approve(role, is_own=True):

@@ -110,7 +110,7 @@ class ClaimReleased(OpenTurnRecord, tag="released", frozen=True, kw_only=True):
 class QuestionsAsked(OpenTurnRecord, tag="asked", frozen=True, kw_only=True):
     """The turn waits for a person: questions by name. Its claim ends until the answers arrive.
 
-    `calls`, by the question's name: the tool calls that an approval allows; a question without any is no approval.
+    `calls`, by the question's name: the tool calls that an approval allows; a question without any is not an approval.
     """
 
     questions: dict[str, str]

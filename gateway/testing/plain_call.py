@@ -144,7 +144,7 @@ def _read_hook(folder: Path, options: Mapping[str, Any]) -> HookVersion:
     source = make_folder_source(folder.parent, "path")
     version = source.find(folder.name)
     if version is None:
-        raise HookError(f"{folder} is no hook: it needs HOOK.yaml, and {HANDLER_FILE} or a command")
+        raise HookError(f"{folder} is not a hook: it needs HOOK.yaml, and {HANDLER_FILE} or a command")
     version = source.inspect(version)
     if version.manifest is None or not version.is_ready:
         raise HookError(f"{folder.name}: {describe_first_error(version.findings) or version.reason}")

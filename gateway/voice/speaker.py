@@ -64,7 +64,7 @@ class AnswerSpeaker(VoiceModel):
         if len(data) > LARGEST:
             raise VoiceError(f"what was spoken has more than {LARGEST / 1e6:.0f} MB", is_final=True)
         if not (kind := infer_media_type(data)):
-            raise VoiceError("what came is no audio that is known here", is_final=True)
+            raise VoiceError("what came is not audio that is known here", is_final=True)
         if kind != NOTE_TYPE and (note := await self._convert(kind, data)):
             kind, data = NOTE_TYPE, note
         path = place.with_suffix(SUFFIXES[kind])

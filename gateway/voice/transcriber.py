@@ -105,7 +105,7 @@ def _read_answer(model: ModelSettings, body: bytes) -> AudioText:
     try:
         answer = msgspec.json.decode(body, type=_AudioAnswer)
     except (ValueError, msgspec.ValidationError) as error:
-        raise VoiceError(f"the endpoint sent what is no answer: {error}") from None
+        raise VoiceError(f"the endpoint sent what is not an answer: {error}") from None
     used, price = answer.usage or _AudioUsage(), find_price(model)
     usage = price.usage_of(used.input_tokens, used.output_tokens)
     is_unpriced = not (price.is_known and (used.input_tokens or used.output_tokens))

@@ -102,7 +102,7 @@ def parse_request(head: bytes) -> HttpRequest:
     first, *lines = head.decode("latin-1").split("\r\n")
     asked = _FIRST_LINE.fullmatch(first)
     if asked is None:
-        raise WebRefusal(HTTPStatus.BAD_REQUEST, "this is no request of HTTP/1.1")
+        raise WebRefusal(HTTPStatus.BAD_REQUEST, "this is not a request of HTTP/1.1")
     if len(lines) > MAX_HEADERS:
         raise WebRefusal(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"more than {MAX_HEADERS} headers")
     headers: dict[str, str] = {}

@@ -70,7 +70,7 @@ class PageVerbs(msgspec.Struct, eq=False):
             given = _decode_body(await request.body.read(MAX_BODY))
         except ValueError as error:
             raise WebRefusal(
-                HTTPStatus.BAD_REQUEST, self._redact(f"{name}: this is no object of JSON: {error}")
+                HTTPStatus.BAD_REQUEST, self._redact(f"{name}: this is not an object of JSON: {error}")
             ) from None
         if others := given.keys() - set(page):
             what = f"{name}: the page gives it no {', '.join(sorted(others))[:200]}"

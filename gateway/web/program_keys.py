@@ -66,7 +66,7 @@ class ProgramKeys:
         if role == "desk" and agent:
             raise AccessError("a desk's key speaks to no agent: leave --agent out")
         if not NAME.fullmatch(name) or (agent and f"{name}:" == HOOK):
-            raise AccessError(f"{name!r} is no name for a key\nit takes small letters, digits, - and _, 60 at the most")
+            raise AccessError(f"{name!r} is not a valid key name\nit takes small letters, digits, - and _, at most 60")
         key = PREFIX + secrets.token_urlsafe(KEY_BYTES)
         async with self._lock:
             if any(one.name == name for one in self.keys):

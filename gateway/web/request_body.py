@@ -202,5 +202,5 @@ def find_body(headers: Mapping[str, str]) -> RequestBody:
             raise WebRefusal(HTTPStatus.BAD_REQUEST, "a body is either chunked or has a content-length")
         return RequestBody(None, waits=waits)
     if length is not None and not _LENGTH.fullmatch(length):
-        raise WebRefusal(HTTPStatus.BAD_REQUEST, "the length of the body is no number")
+        raise WebRefusal(HTTPStatus.BAD_REQUEST, "the length of the body is not a number")
     return RequestBody(int(length or 0), waits=waits)

@@ -221,7 +221,7 @@ class HandlerCall:
     async def run(self, function: Callable[[], Any], context: Context | None = None) -> dict[str, Any]:
         """Run the hook and return its answer.
 
-        Raises the hook's exception, or TypeError with the name of a field that is no JSON.
+        Raises the hook's exception, or TypeError with the name of a field that is not JSON.
 
         `context` holds the variables, if those of the task belong to another call.
         """
@@ -312,7 +312,7 @@ def encode_value(what: str, value: Any) -> msgspec.Raw:
     try:
         return msgspec.Raw(encode(value))
     except (TypeError, ValueError, RecursionError, OverflowError) as error:
-        raise TypeError(f"{what} is no JSON: {error}") from None
+        raise TypeError(f"{what} is not JSON: {error}") from None
 
 
 def _without_odd_values(decision: Mapping[Any, Any]) -> dict[Any, Any]:

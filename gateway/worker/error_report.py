@@ -1,6 +1,6 @@
 """The report of an exception: one line that names the place in the hook, and a traceback, both bounded.
 
-The exception is foreign: its text may be fifty megabytes, may be no text, and reading it may raise.
+The exception is foreign: its text may be fifty megabytes, may not be text, and reading it may raise.
 """
 
 import itertools

@@ -16,7 +16,7 @@ Reaping. A worker is a child of this process, in a session of its own: a worker 
 takes them neither from other workers nor from this process, which may have to kill it. The worker is a subreaper: a
 process that its hook starts and detaches (a double fork, `setsid`) becomes the worker's child. When the worker is dead,
 its group is killed, and detached processes come to this process, which is a subreaper too: a child without a number in
-`WorkerProcesses` is such an orphan, and is killed with all its descendants. A command that is no hook has a keeper
+`WorkerProcesses` is such an orphan, and is killed with all its descendants. A command that is not a hook has a keeper
 (`command.py`), which counts as a worker here. A worker's pid is signalled only while the worker is not reaped: until
 then the kernel gives the number to no other process.
 

@@ -131,7 +131,7 @@ class WorkerLink:
         return threading.get_ident() == self._thread
 
     def send(self, message: dict[str, Any]) -> None:
-        """Send a message. Raises ValueError if it is too long, TypeError or similar if it is no JSON."""
+        """Send a message. Raises ValueError if it is too long, TypeError or similar if it is not JSON."""
         if not self.wire_guard.is_ours():
             os._exit(FORKED_COPY)
         data = encode(message)

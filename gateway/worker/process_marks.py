@@ -6,8 +6,8 @@ of a hook. So processes that a hook left behind are found when the hook ends, an
 another gateway's hooks have another mark. A process with an empty environment has no mark, and is found only by
 descent.
 
-A mark is no secret: a program that can set it for a process could as well end that process. Without /proc, no process
-is found.
+A mark is not a secret: a program that can set it for a process could as well end that process. Without /proc, no
+process is found.
 """
 
 import hashlib

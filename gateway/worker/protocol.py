@@ -85,7 +85,7 @@ class CommandSandbox(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommandSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """A program that is no hook, and runs once: a command of the agent's shell."""
+    """A program that is not a hook, and runs once: a command of the agent's shell."""
 
     program: tuple[str, ...]  # its file, which is not searched for, and its arguments
     folder: str

@@ -43,7 +43,7 @@ def split_address(written: str) -> tuple[IPv4Address | IPv6Address, int]:
     is_bracketed = host.startswith("[") and host.endswith("]")
     address = ip_address(host[1:-1] if is_bracketed else host)
     if is_bracketed != (address.version == 6) or not (port.isascii() and port.isdecimal() and int(port) < 65536):
-        raise ValueError(f"{written!r} is no address with a port")
+        raise ValueError(f"{written!r} is not an address with a port")
     return address, int(port)
 
 

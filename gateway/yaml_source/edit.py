@@ -39,7 +39,7 @@ def set_value(data: bytes, path: KeyPath, value: YamlNode) -> bytes:
     node = find_node(_read_tree(f"_: {written}".encode()), ("_",)) or value
     wanted = put_node(_read_tree(data), path, node)
     if find_node(wanted, path) is None:
-        raise EditError("cannot be written: its section is no mapping")
+        raise EditError("cannot be written: its section is not a mapping")
     return _choose(wanted, _list_settings(_MarkedText(data), path, written))
 
 

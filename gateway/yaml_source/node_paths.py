@@ -28,7 +28,7 @@ def find_node(tree: YamlNode, path: KeyPath) -> YamlNode | None:
 
 
 def put_node(tree: YamlNode, path: KeyPath, node: YamlNode) -> YamlNode:
-    """Return the tree with this node at this path. A section that is no mapping is replaced only if it is empty."""
+    """Return the tree with this node at this path. A section that is not a mapping is replaced only if it is empty."""
     if not path:
         return node
     if not isinstance(tree, YamlMapping):

@@ -155,7 +155,7 @@ def parse_timetable(text: str, zone: tzinfo | None = None) -> Timetable:
         return _parse_interval("".join(words[1:]))
     line = MACROS.get(words[0], "").split() if len(words) == 1 else words
     if len(line) != len(CRON_FIELDS):
-        raise ValueError('is no timetable; write "0 9 * * 1-5" (minute, hour, day, month, weekday), or every 15m')
+        raise ValueError('is not a timetable; write "0 9 * * 1-5" (minute, hour, day, month, weekday), or every 15m')
     values = [_parse_field(field, word) for field, word in zip(CRON_FIELDS, line, strict=True)]
     minutes, hours, days, months, weekdays = values
     _, by_hour, by_day, _, by_weekday = (word.startswith("*") for word in line)

@@ -1,4 +1,4 @@
-"""A final answer that is a JSON object with keys of our own tools is no answer for a person."""
+"""A final answer that is a JSON object with keys of our own tools is not an answer for a person."""
 
 import re
 

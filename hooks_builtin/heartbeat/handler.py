@@ -47,7 +47,7 @@ def is_within(hours, now):
         return True
     found = HOURS.fullmatch(hours.replace(" ", ""))
     if found is None:
-        raise ValueError(f"hooks.heartbeat.options.hours: {hours!r} is no span of time; write 08:00-22:00")
+        raise ValueError(f"hooks.heartbeat.options.hours: {hours!r} is not a span of time; write 08:00-22:00")
     begin, end = (int(hour) * 60 + int(minute) for hour, minute in (found.groups()[:2], found.groups()[2:]))
     minute = now.tm_hour * 60 + now.tm_min
     return begin <= minute < end if begin < end else minute >= begin or minute < end

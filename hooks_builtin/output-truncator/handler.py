@@ -1,4 +1,4 @@
-"""Cuts a tool's result to so many characters, and says how many are gone. What is no text is cut as its JSON."""
+"""Cuts a tool's result to so many characters, and says how many are gone. What is not text is cut as its JSON."""
 
 import json
 

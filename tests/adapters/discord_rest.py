@@ -132,7 +132,7 @@ def poll_text_of(body: dict[str, Any]) -> str:
     poll = body.get("poll") or {"question": {"text": ""}, "answers": []}
     names = [one["poll_media"]["text"] for one in poll["answers"]]
     if len(names) > 10 or any(len(one) > 55 for one in names):
-        raise Refused(400, 50035, "this is no poll")
+        raise Refused(400, 50035, "this is not a poll")
     return "\n".join([poll["question"]["text"], *names])
 
 

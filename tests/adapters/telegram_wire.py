@@ -316,7 +316,7 @@ class TelegramWire:
     def _on_sendpoll(self, asked: dict[str, Any]) -> Any:
         names = [one["text"] for one in asked["options"]]
         if not 2 <= len(names) <= 12 or not all(0 < len(one) <= 100 for one in (*names, asked["question"][:100])):
-            raise Refused(400, "Bad Request: this is no poll")
+            raise Refused(400, "Bad Request: this is not a poll")
         return self._shows({**asked, "entities": []}, "\n".join([asked["question"], *names]))
 
     def _on_sendlocation(self, asked: dict[str, Any]) -> Any:
@@ -334,7 +334,7 @@ class TelegramWire:
         media = asked["media"]
         kinds = {{"photo": "seen", "video": "seen"}.get(one["type"], one["type"]) for one in media}
         if not 2 <= len(media) <= 10 or len(kinds) > 1:
-            raise Refused(400, "Bad Request: this is no album")
+            raise Refused(400, "Bad Request: this is not an album")
         first, *others = [asked[one["media"].removeprefix("attach://")] for one in media]
         captions = [caption_of(one) for one in media]
         assert not any(captions[1:]), "then the caption is no longer that of the album"
@@ -345,7 +345,7 @@ class TelegramWire:
     _on_sendphoto = _on_sendvideo = _on_sendaudio = _on_senddocument
 
     def _on_sendvoice(self, asked: dict[str, Any]) -> Any:
-        """What is no Opus in Ogg is not shown as a voice note there."""
+        """What is not an Opus in Ogg is not shown as a voice note there."""
         told = self._on_senddocument(asked)
         self.shown[-1].is_note = self.shown[-1].file.startswith(b"OggS") and b"OpusHead" in self.shown[-1].file[:64]
         return told

@@ -137,8 +137,8 @@ async def test_each_bot_shows_that_it_works_in_its_own_chats(tmp_path: Path) -> 
 
 
 CASES = {
-    "accounts: {Work: {}}": "is no name for a bot",
-    "accounts: {group: {}}": "is no name for a bot",
+    "accounts: {Work: {}}": "is not a valid bot name",
+    "accounts: {group: {}}": "is not a valid bot name",
     "accounts: {name: {}}": "means something else already",
     "accounts: {work: {enabled: true}}": "TELEGRAM_BOT_TOKEN_WORK is not set",
 }

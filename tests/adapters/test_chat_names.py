@@ -123,7 +123,7 @@ async def test_slack_lists_its_channels_too(tmp_path: Path) -> None:
         await until(lambda: names_of(house, "slack"), "the list of channels")
         assert find(house, "slack:#alerts") == f"slack:{SLACK_CHANNEL} (alerts)"
         with pytest.raises(AdapterError):
-            find(house, f"slack:#{SLACK_CHANNEL}")  # an id is no name
+            find(house, f"slack:#{SLACK_CHANNEL}")  # an id is not a name
 
 
 @pytest.mark.parametrize(

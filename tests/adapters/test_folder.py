@@ -39,7 +39,7 @@ def test_the_configuration_knows_it(pigeons: PigeonProcess) -> None:
     pigeons.configure("platforms: {pigeon: {enabled: true, lofty: 1}}\naccess: {chats: {pigeon: [Fred]}}\n")
     said = pigeons.cli("config", "check").stdout
     assert "`platforms.pigeon.lofty` is not known" in said
-    assert "entry 1 of `access.chats.pigeon` is no id" in said
+    assert "entry 1 of `access.chats.pigeon` is not an id" in said
     pigeons.configure("platforms: {pigeon: {enabled: true}}\n")
     said = pigeons.cli("config", "check").stdout
     assert "pigeon cannot be used: PIGEON_RING is not set; run: hermes-gateway setup pigeon" in said

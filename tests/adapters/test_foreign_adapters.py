@@ -92,7 +92,7 @@ def aviary(tmp_path: Path) -> Iterator[Aviary]:
         ("x = (\n", "settings.py:1", "correct it"),
         ("raise RuntimeError('the owl is ill')\n", "RuntimeError: the owl is ill", "correct it"),
         ("import sys\nsys.exit('no')\n", "SystemExit: no", "correct it"),
-        ("SPEC = 7\n", "SPEC is no PlatformSpec", "correct it"),
+        ("SPEC = 7\n", "SPEC is not a PlatformSpec", "correct it"),
         (SETTINGS.replace("platforms.owl.nest", "web.listen"), "and not web.listen", "correct it"),
     ],
 )

@@ -212,7 +212,7 @@ async def test_what_no_model_can_be_shown_is_named_with_its_path_and_the_reason(
         first = (await asked(house, model))[-1]
         (file,) = house.told("message:received")[-1]["attachments"]
         assert first["content"].startswith("what is this?\n[attached image: photo.jpg")
-        why = "the picture could not be read: it is no picture of a kind that can be read here"
+        why = "the picture could not be read: it is not a picture of a kind that can be read here"
         assert first["content"].endswith(f"in {file['path']}; you are not shown it: {why}]")
 
 

@@ -50,7 +50,7 @@ async def test_whoever_opens_the_app_is_offered_prompts_where_they_write(wire: S
         assert home is ours
         assert theirs == {}
         asked = wire.asked("assistant.threads.setSuggestedPrompts")
-        assert len(asked) == 1, "the page of the app is no place to write"
+        assert len(asked) == 1, "the page of the app is not a place to write"
         assert "thread_ts" not in asked[0], "with one Slack passes over it there"
 
 
@@ -69,7 +69,7 @@ async def test_an_app_without_that_view_is_asked_once(wire: SlackWire, tmp_path:
     async with housed(wire, tmp_path / "home", *[SLOW] * 3) as house:
         thread = await wire.write("hello")
         await house.hears("message:sent")
-        assert not wire.asked("assistant.threads.setStatus"), "that is no thread"
+        assert not wire.asked("assistant.threads.setStatus"), "that is not a thread"
         for count in (2, 3):
             await wire.write("hello again", thread=thread)
             await house.hears("message:sent", count)

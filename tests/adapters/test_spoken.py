@@ -205,7 +205,7 @@ async def test_who_cannot_speak_leaves_the_text_and_says_so_once(mouth: Mouth) -
         await house.wire.write("crash")
         await house.shows("aloud", 2)
         await house.wire.write("noise")
-        await until(lambda: mouth.calls[-1] == "noise it is.", "what is no audio")
+        await until(lambda: mouth.calls[-1] == "noise it is.", "what is not audio")
         await is_settled(house)
         assert mouth.calls.count("noise it is.") == 1
 

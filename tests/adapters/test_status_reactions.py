@@ -131,7 +131,7 @@ async def test_a_network_that_wants_a_pause_has_it_and_no_answer_waits(wire: Any
         assert monotonic() - began > PAUSE
         assert tries() <= 4, "each state once at most"
         assert house.presence.up
-        assert not house.presence.complaints, "it is no right that is missing"
+        assert not house.presence.complaints, "it is not a right that is missing"
 
 
 def slow_down(wire: Any) -> Any:

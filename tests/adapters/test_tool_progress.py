@@ -32,7 +32,7 @@ async def wire(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 
 def started(wire: Any, root: Path, script: dict[str, Any], settings: str) -> GatewayProcess:
-    """By edits: a draft is no message, and passes by itself."""
+    """By edits: a draft is not a message, and passes by itself."""
     gateway = GatewayProcess(root)
     settings += f"platforms: {{{wire.network}: {{streaming: edit}}}}\n"
     gateway.script(script, *({"text": "I heard you."},) * 5, settings=settings + wire.settings)

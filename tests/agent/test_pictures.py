@@ -100,7 +100,7 @@ def test_the_header_says_type_and_size(name: str) -> None:
 
 def test_what_is_no_picture_or_too_large_goes_as_words(tmp_path: Path) -> None:
     path = tmp_path / "a.jpg"
-    assert find_picture(kept(path, b"%PDF-1.7")) == "it is no JPEG, PNG, GIF or WebP"
+    assert find_picture(kept(path, b"%PDF-1.7")) == "it is not a JPEG, PNG, GIF or WebP"
     assert find_picture(kept(path, wide_png(WIDEST + 1, 1))) == (
         f"it has {WIDEST + 1} x 1 pixels, and {WIDEST} a side are shown at most"
     )
@@ -340,7 +340,7 @@ async def test_hooks_take_the_pictures_of_a_tool_away(stage: Stage, tmp_path: Pa
 async def test_a_picture_that_cannot_be_shown_or_kept_is_said_so(tmp_path: Path) -> None:
     words, picture = await keep_tool_picture(tmp_path, NoReader(), b"BM no picture that models know")
     made = only_file_in(tmp_path)
-    why = "it is no JPEG, PNG, GIF or WebP; it needs more"
+    why = "it is not a JPEG, PNG, GIF or WebP; it needs more"
     assert words == f"[a picture (application/octet-stream, 30 bytes), in {made}; you are not shown it: {why}]"
     assert picture is None
     words, picture = await keep_tool_picture(made / "below a file", NoReader(), PNG)

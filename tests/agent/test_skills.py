@@ -46,9 +46,9 @@ def test_files_beside_a_skill_are_named_but_not_read(root):
     ("name", "head", "place", "words"),
     [
         ("tea", "name: coffee\ndescription: x", "2:7", "not that of its folder, 'tea'"),
-        ("Tea", "name: Tea\ndescription: x", "2:7", "no name for a skill"),
-        ("tea--pot", "name: tea--pot\ndescription: x", "2:7", "no name for a skill"),
-        ("t" * 65, f"name: {'t' * 65}\ndescription: x", "2:7", "no name for a skill"),
+        ("Tea", "name: Tea\ndescription: x", "2:7", "not a valid skill name"),
+        ("tea--pot", "name: tea--pot\ndescription: x", "2:7", "not a valid skill name"),
+        ("t" * 65, f"name: {'t' * 65}\ndescription: x", "2:7", "not a valid skill name"),
         ("tea", "name: tea", "", "no usable description"),
         ("tea", f"name: tea\ndescription: {'x' * 1025}", "3:14", "no usable description"),
         ("tea", "name: [tea", "", "while parsing a flow sequence"),

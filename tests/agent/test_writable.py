@@ -185,7 +185,7 @@ def length(result):
 
 def shape(result):
     if isinstance(result, dict) and not isinstance(result.get("price"), int):
-        raise ValueError("price is no number")
+        raise ValueError("price is not a number")
     return result
 
 
@@ -209,7 +209,7 @@ def validator(check):
     [
         ("short", "short", False),
         ("long " * 100, "long " * 4, False),
-        ({"price": "cheap"}, "output validation: price is no number", True),
+        ({"price": "cheap"}, "output validation: price is not a number", True),
         ({"price": 7}, '{"price":7}', False),
         ({"price": 7, "more": "x" * 200}, "output validation: too large", True),
     ],

@@ -61,7 +61,7 @@ def test_what_is_no_line_is_told_too() -> None:
         "-",
         "+++ b/new",
         "+",
-        f"picture is no text, differs, and is not shown: 1 byte with sha256 {NUL}, now 2 bytes with sha256 {NULS}",
+        f"picture is not text, differs, and is not shown: 1 byte with sha256 {NUL}, now 2 bytes with sha256 {NULS}",
         "run is a program",
     ]
 
@@ -71,11 +71,11 @@ def test_what_is_no_line_is_told_too() -> None:
     ("code", "why"),
     [
         (b"print('hello')  #\0\n", "holds NUL bytes"),
-        (b"# \xe4\n", "is no UTF-8"),
-        (b"# coding: latin-1\n# \xe4\n", "is no UTF-8"),
+        (b"# \xe4\n", "is not UTF-8"),
+        (b"# coding: latin-1\n# \xe4\n", "is not UTF-8"),
         (b"# coding: utf-7\n# +AAo-print('more')\n", "is in utf-7"),
         (b"# coding: utf-16\n", "is in utf-16"),
-        (b"# coding: no-such\n", "is no UTF-8"),
+        (b"# coding: no-such\n", "is not UTF-8"),
         (b"# once\rprint('more')\n", r"has lines that end with \r alone"),
         (b"# once\r\nprint('more')\r\n", ""),
         ("\ufeff# \u00e4\n".encode(), ""),

@@ -157,7 +157,7 @@ def test_a_gateway_of_another_program_is_named_as_what_is_wrong(
 def test_a_relative_home_in_the_environment_is_refused(tmp_path: Path) -> None:
     told = ask("chat", "-m", "hello", home=tmp_path, HERMES_HOME="here")
     assert told.returncode == 78
-    assert "HERMES_HOME is no absolute path" in told.stderr
+    assert "HERMES_HOME is not an absolute path" in told.stderr
 
 
 def test_a_home_that_has_no_name_in_text_is_refused(tmp_path: Path) -> None:

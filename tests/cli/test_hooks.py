@@ -122,7 +122,7 @@ def test_a_hook_that_fails_its_test_is_shown_with_its_traceback(gateway: Gateway
 
 @pytest.mark.parametrize(
     ("payload", "complaint"),
-    [("[1]", "[1]"), ('{"a": ', "--payload is no JSON"), ("/nowhere.json", "No such file")],
+    [("[1]", "[1]"), ('{"a": ', "--payload is not JSON"), ("/nowhere.json", "No such file")],
 )
 def test_a_payload_that_is_none_is_refused(gateway: GatewayProcess, payload: str, complaint: str) -> None:
     done = gateway.cli("hooks", "test", "shorthand", "--payload", payload)

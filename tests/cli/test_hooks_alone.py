@@ -82,8 +82,8 @@ def test_the_tests_that_new_writes_pass_together(gateway: GatewayProcess) -> Non
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["Greeter"], "is no name for a hook"),
-        (["./Greeter"], "is no name for a hook"),
+        (["Greeter"], "is not a valid hook name"),
+        (["./Greeter"], "is not a valid hook name"),
         (["./nowhere/greet"], "nowhere not found"),
         (["greet", "--event", "tool:befor"], "did you mean 'tool:before'?"),
         (["greet", "--intercept", "agent:step"], "observe it: --event agent:step"),
@@ -222,7 +222,7 @@ def test_logs_of_a_hook_are_there_without_the_gateway(gateway: GatewayProcess) -
     (gateway.home.hook_logs / "greet.log").write_text("one\ntwo\nthree\n")
     assert gateway.cli("hooks", "logs", "greet", "-n", "2").stdout == "two\nthree\n"
     done = gateway.cli("hooks", "logs", "../gateway")
-    assert "is no name of a hook" in done.stderr
+    assert "is not the name of a hook" in done.stderr
 
 
 @pytest.mark.parametrize("package", ["hermes_cli", "hermes_plugins", "hermes-cli>=1", "tools[x]", "hermes-agent==0.19"])

@@ -413,10 +413,10 @@ def test_an_old_one_is_not_passed_off_as_new(gateway: GatewayProcess, publisher:
     [
         ("./../elsewhere", "leads out of the index"),
         (".//etc", "leads out of the index"),
-        ("/etc", "is no place"),
-        ("~/hooks", "is no place"),
+        ("/etc", "is not a place"),
+        ("~/hooks", "is not a place"),
         ("git+ext::sh -c id", "names no repository"),
-        ("http://example.org/x.zip", "is no place"),
+        ("http://example.org/x.zip", "is not a place"),
     ],
 )
 def test_where_a_listed_hook_lies_is_looked_at(

@@ -377,9 +377,9 @@ def test_what_lies_there_because_somebody_works_on_it_is_not_installed(gateway: 
 HOSTILE = {
     "leads out": ({"HOOK.yaml": MANIFEST, "../../out.py": "x"}, "leads out of its folder"),
     "broken": ({"HOOK.yaml": "events: [", "handler.py": HANDLER}, "would not run"),
-    "no hook": ({"README.md": "hello"}, "is no hook"),
+    "no hook": ({"README.md": "hello"}, "is not a hook"),
     "a plugin": ({"plugin.yaml": "name: x", "__init__.py": ""}, "is a plugin for Hermes"),
-    "odd name": ({"HOOK.yaml": "name: ../../x\nevents: [agent:end]\n", "handler.py": HANDLER}, "is no name for a hook"),
+    "odd name": ({"HOOK.yaml": "name: ../../x\nevents: [agent:end]\n", "handler.py": HANDLER}, "not a valid hook name"),
 }
 
 
@@ -417,17 +417,17 @@ def test_nothing_outside_of_a_folder_is_taken_along(gateway: GatewayProcess, tmp
     [
         ("git+https://", "names no repository"),
         ("git+ext::sh -c id", "names no repository"),
-        ("git+file:///nowhere@--upload-pack=id", "is no repository"),
-        ("git+file:///nowhere#../x", "is no folder in there"),
+        ("git+file:///nowhere@--upload-pack=id", "is not a repository"),
+        ("git+file:///nowhere#../x", "is not a folder in there"),
         ("http://example.org/x.zip", "fetched over https"),
         ("https://example.org/greet", "git+https://example.org/greet"),
-        ("package:greet; rm", "is no package"),
-        ("package:--pre", "is no package"),
+        ("package:greet; rm", "is not a package"),
+        ("package:--pre", "is not a package"),
         ("https://example.org/index.json", "hooks index add https://example.org/index.json --key KEY"),
-        ("git+https://[x", "git+https://[x is no source: Invalid IPv6 URL"),
-        ("https://[x/greet.zip", "is no source"),
-        ("~nobody-at-all/greet", "is no source"),
-        (f"./{'x' * 300}", "is no source: File name too long"),
+        ("git+https://[x", "git+https://[x is not a source: Invalid IPv6 URL"),
+        ("https://[x/greet.zip", "is not a source"),
+        ("~nobody-at-all/greet", "is not a source"),
+        (f"./{'x' * 300}", "is not a source: File name too long"),
         ("./nowhere", "is not there"),
         ("nowhere", "no index has such a hook"),
         ("tool-aproval", "no index has such a hook: tool-aproval; did you mean tool-approval?"),
@@ -439,7 +439,7 @@ def test_a_source_that_is_none_is_said(gateway: GatewayProcess, source: str, sai
 
 
 def test_repositories_run_nothing(gateway: GatewayProcess, tmp_path: Path) -> None:
-    """Links, submodules and settings of a repository are no files of a hook."""
+    """Links, submodules and settings of a repository are not files of a hook."""
     ran = tmp_path / "ran"
     repository = tmp_path / "greet"
     attributes = "* filter=evil export-subst\n"

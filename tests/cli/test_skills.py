@@ -277,13 +277,16 @@ def test_what_is_frozen_has_the_skills_too(gateway: GatewayProcess, coffee: Path
 
 
 HOSTILE = {
-    "no skill": ({"README.md": "hello"}, "is no skill"),
-    "odd name": ({"SKILL.md": TEXT.replace("name: coffee", "name: ../../x")}, "is no name for a skill"),
+    "no skill": ({"README.md": "hello"}, "is not a skill"),
+    "odd name": ({"SKILL.md": TEXT.replace("name: coffee", "name: ../../x")}, "is not a valid skill name"),
     "no words": ({"SKILL.md": "Grind it.\n"}, "has no front matter"),
     "a broken hook": ({**COFFEE, "hooks/loud/HOOK.yaml": "events: ["}, "would not run"),
-    "a name like another one": ({**COFFEE, "hooks/boot-md /HOOK.yaml": GUARD}, "'boot-md ' is no name for a hook"),
-    "never there": ({**COFFEE, "hooks/venv/HOOK.yaml": GUARD, "hooks/venv/handler.py": LOUD}, "'venv' is no name"),
-    "no hook": ({**COFFEE, "hooks/odd/README": "x"}, "is no hook"),
+    "a name like another one": ({**COFFEE, "hooks/boot-md /HOOK.yaml": GUARD}, "'boot-md ' is not a valid name"),
+    "never there": (
+        {**COFFEE, "hooks/venv/HOOK.yaml": GUARD, "hooks/venv/handler.py": LOUD},
+        "'venv' is not a valid name",
+    ),
+    "no hook": ({**COFFEE, "hooks/odd/README": "x"}, "is not a hook"),
     "packages": ({**COFFEE, "hooks/loud/HOOK.yaml": f"{GUARD}requires: {{python: [x]}}\n"}, "needs packages"),
     "leads out": ({"SKILL.md": TEXT, "../../out": "x"}, "leads out of its folder"),
 }

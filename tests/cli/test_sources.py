@@ -142,7 +142,7 @@ ARCHIVES: dict[str, tuple[Callable[[Path], object], str]] = {
     "tar-control": (lambda path: make_tar(path, {**GREET, "\x1b[2Jx.py": "x"}), "cannot be shown"),
     "zip-two-spellings": (lambda path: make_zip(path, {**GREET, "HANDLER.py": "x"}), "two spellings"),
     "zip-large": (lambda path: path.write_bytes(os.urandom(1 << 20) * 65), "larger than"),
-    "zip-nothing": (lambda path: path.write_bytes(b"<html>not found</html>"), "no archive"),
+    "zip-nothing": (lambda path: path.write_bytes(b"<html>not found</html>"), "not an archive"),
 }
 
 
@@ -158,7 +158,7 @@ def test_a_hostile_archive_is_refused(gateway: GatewayProcess, place: Place, add
 FOLDERS: dict[str, tuple[Callable[[Path], object], str]] = {
     "link-out": (lambda folder: (folder / "x").symlink_to("/etc/passwd"), "leads out of the folder"),
     "link-up": (lambda folder: (folder / "x").symlink_to("../secret"), "leads out of the folder"),
-    "pipe": (lambda folder: os.mkfifo(folder / "x"), "is no file"),
+    "pipe": (lambda folder: os.mkfifo(folder / "x"), "is not a file"),
     "huge": (lambda folder: (folder / "x").write_bytes(b"\0" * MORE_THAN_ALLOWED), "more than 64 MB"),
     "many": (lambda folder: put(folder, dict.fromkeys(map(str, range(5001)), "")), "5000 files"),
     "control": (lambda folder: put(folder, {"\x1b[2Jx.py": "x"}), "cannot be shown"),
@@ -242,10 +242,10 @@ ADDRESSES = [
     ("{https}/nowhere.zip", "404"),
     ("git+{https}/nowhere.git", "git fetch"),
     ("git+{http}/away/greet.git", "git fetch"),
-    ("git+{https}/greet.git@--upload-pack=touch%20{ran}", "is no repository"),
+    ("git+{https}/greet.git@--upload-pack=touch%20{ran}", "is not a repository"),
     ("git+{https}/greet.git@nothing", "no branch, tag or commit nothing"),
     ("git+ssh://-oProxyCommand=touch%20{ran}/greet.git", "strange hostname"),
-    ("git+file://{folder}/greet.git#../../etc", "is no folder in there"),
+    ("git+file://{folder}/greet.git#../../etc", "is not a folder in there"),
     ("git+file://{folder}/greet.git#nowhere", "nowhere"),
 ]
 

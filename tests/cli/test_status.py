@@ -28,7 +28,7 @@ def test_what_is_well_is_ten_lines_and_what_is_not_one_more(gateway: GatewayProc
     fields = ["gateway", "home", "model", "networks", "hooks", "turns", "owner", "page", "journal", "backup"]
     assert [name for name in names if name != "-"] == fields
     for count, name in enumerate(("one", "two"), 1):
-        gateway.add_hook(name, {"HOOK.yaml": "events: [agent:end]\n", "handler.py": "this is no Python"})
+        gateway.add_hook(name, {"HOOK.yaml": "events: [agent:end]\n", "handler.py": "this is not Python"})
         gateway.until(partial(has_problems, gateway, count))
     marked = [line for line in gateway.cli("status").stdout.splitlines() if line.startswith("!")]
     assert [name in line for name, line in zip(("one", "two"), marked, strict=True)] == [True, True], marked

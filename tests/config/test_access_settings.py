@@ -35,7 +35,7 @@ def test_names_are_refused_in_our_file(home: Home, network: str, good: list[str]
     right(home, f"access: {{users: {{{network}: {good}}}}}")
     for name in bad:
         (line,) = said(home, f"access: {{users: {{{network}: ['{good[0]}', '{name}']}}}}")
-        assert f"error: entry 2 of `access.users.{network}` is no id; write the id that never changes" in line
+        assert f"error: entry 2 of `access.users.{network}` is not an id; write the id that never changes" in line
 
 
 @pytest.mark.row("T16")
@@ -76,10 +76,10 @@ def test_a_group_lets_people_in_with_a_role_and_a_pace(home: Home) -> None:
         ("['telegram:1', '1002']", 32, "entry 2 of `access.groups.a.people` does not begin with a network"),
         ("['@ann']", 18, "entry 1 of `access.groups.a.people` does not begin with a network"),
         ("['matrix:1']", 18, "entry 1 of `access.groups.a.people` does not begin with a network"),
-        ("['telegram:ann']", 18, "entry 1 of `access.groups.a.people` is no id; write the id that never changes"),
-        ("['telegram:@ann']", 18, "entry 1 of `access.groups.a.people` is no id"),
-        ("['telegram:*']", 18, "entry 1 of `access.groups.a.people` is no id"),
-        ("['discord:ann#1234']", 18, "entry 1 of `access.groups.a.people` is no id"),
+        ("['telegram:ann']", 18, "entry 1 of `access.groups.a.people` is not an id; write the id that never changes"),
+        ("['telegram:@ann']", 18, "entry 1 of `access.groups.a.people` is not an id"),
+        ("['telegram:*']", 18, "entry 1 of `access.groups.a.people` is not an id"),
+        ("['discord:ann#1234']", 18, "entry 1 of `access.groups.a.people` is not an id"),
         ("['telegram:1', 'telegram:1']", 32, "entry 2 of `access.groups.a.people` is in a group before"),
     ],
 )

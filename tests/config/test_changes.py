@@ -80,8 +80,8 @@ def test_a_setting_is_written_where_its_value_in_force_is_and_undo_gives_the_byt
         ({}, "sessions.resett", "idle", "`sessions.resett` is not known; did you mean `reset`"),
         ({}, "sessions.idle", "2 hours", "a duration such as 30s"),
         ({}, "sessions", "{idle: [1}", "the value cannot be read"),
-        ({}, "sessions..idle", "1h", "no name of a setting"),
-        ({}, "logs.keep.most", "1", "its section is no mapping"),
+        ({}, "sessions..idle", "1h", "not the name of a setting"),
+        ({}, "logs.keep.most", "1", "its section is not a mapping"),
         ({"GATEWAY_LOGS_KEEP": "9"}, "logs.keep", "4", "set by the variable GATEWAY_LOGS_KEEP"),
         ({"TELEGRAM_BOT_TOKEN": TOKEN}, "platforms.telegram.token", "4:x", "set by the variable TELEGRAM_BOT_TOKEN"),
         ({"CREDENTIALS_DIRECTORY": "c"}, "logs.size", "4MB", "set by the credential gateway_logs_size"),
@@ -108,7 +108,7 @@ def test_the_key_of_the_search_comes_from_env_and_never_stands_in_the_file(home:
     loaded = load_configuration(SCHEMA, home, {})
     assert loaded.settings.tools.search.key.reveal() == "bs-canary-1"
     write(home, "tools: {search: {provider: brave, key: bs-canary-1}}\n")
-    with pytest.raises(ConfigError, match=r"`tools\.search\.key` is a secret, and this file is no place for one"):
+    with pytest.raises(ConfigError, match=r"`tools\.search\.key` is a secret, and does not belong into this file"):
         load_configuration(SCHEMA, home, {})
 
 

@@ -31,7 +31,7 @@ def test_a_home_chosen_by_hand_may_be_relative(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_relative_home_in_the_environment_is_refused() -> None:
-    with pytest.raises(ConfigError, match="no absolute path"):
+    with pytest.raises(ConfigError, match="not an absolute path"):
         find_home({"HOME": "/x", "HERMES_HOME": "here"})
 
 

@@ -30,7 +30,7 @@ def test_tokens_are_found_by_their_usual_names(home: Home, tmp_path: Path) -> No
 def test_a_secret_in_the_file_is_refused_and_not_repeated(home: Home) -> None:
     for text in (f"platforms: {{telegram: {{token: '{CANARY}'}}}}", f"models: {{x: {{api_key: '{CANARY}'}}}}"):
         (line,) = said(home, text)
-        assert "is a secret, and this file is no place for one; write " in line
+        assert "is a secret, and does not belong into this file; write " in line
         assert "canary" not in line
 
 

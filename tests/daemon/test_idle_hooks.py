@@ -127,7 +127,7 @@ def test_what_runs_stays_while_the_code_on_disk_is_another(tmp_path):
         add(gateway, "plain")
         gateway.start()
         gateway.until(lambda: info(gateway, "edited")["state"] == "loaded")
-        (gateway.home.hooks / "edited" / "handler.py").write_text("this is no Python\n")
+        (gateway.home.hooks / "edited" / "handler.py").write_text("this is not Python\n")
         (gateway.home.hooks / "edited" / "HOOK.yaml").write_text(OBSERVES)
         gateway.until(lambda: "the version before runs on" in info(gateway, "edited")["reason"])
         for count in (1, 2):

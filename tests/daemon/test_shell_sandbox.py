@@ -85,7 +85,7 @@ def test_the_owner_is_asked_once_whether_it_may_run_outside(tmp_path, answer, ru
         gateway.script({"user": "try", "answers": [call, {"text": "it ran"}]}, settings="tools: {shell: sandboxed}\n")
         gateway.start()
         asked = gateway.say("try")["reply"]
-        assert asked.startswith(f"{ASK_OUTSIDE}\ncommand:\n"), "our own words are no literal text"
+        assert asked.startswith(f"{ASK_OUTSIDE}\ncommand:\n"), "our own words are not literals text"
         assert "echo ran >> count; echo x > ../../beside" in asked
         count = gateway.home.own_folder / "workspace" / "count"
         assert count.read_text() == "ran\n"

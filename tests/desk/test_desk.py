@@ -40,7 +40,7 @@ async def test_an_owner_allows_in_their_chat_what_claude_asks(desk: Desk) -> Non
     listed = await to_thread.run_sync(desk.gateway.cli, "approvals")
     assert ("(desk claude)" in listed.stdout, "change_gateway" in listed.stdout) == (True, False)
     assert desk.gateway.call("proposals.list")["proposals"] == [], "the page shows these to admins"
-    await desk.wire.press(shown, "Yes", by=BEN)  # an admin is no owner
+    await desk.wire.press(shown, "Yes", by=BEN)  # an admin is not an owner
     await desk.wire.press(shown, "Yes", by=ANN)
     code, out, err = await asked
     assert (code, json.loads(out), err) == (0, ALLOWED, "")

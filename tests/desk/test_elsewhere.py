@@ -93,7 +93,7 @@ async def test_claude_itself_can_ask_a_gateway_elsewhere(desk: Desk) -> None:
     assert (entry["url"], entry["onFailure"]) == (f"{url_of(desk)}/desk/claude", "block")
     assert {len(groups) for groups in hooks.values()} == {1}
     refused = await to_thread.run_sync(desk.gateway.cli, *words, "http://gate.example.org")
-    assert "is no address for a key" in refused.stderr
+    assert "is not an address for a key" in refused.stderr
     await to_thread.run_sync(desk.gateway.cli, "disconnect", "claude", "--yes")
     assert json.loads(desk.file.read_text()) == {}
 

@@ -48,7 +48,7 @@ async def test_without_the_extra_what_is_not_shown_is_named_with_what_it_needs(t
     reason = "you are not shown it: it has more than 1.5 MB; that needs what is not installed here"
     assert lines[0] == f"[attached image: large.jpg {size}, in {large}; {reason}]"
     assert lines[1].endswith(
-        "you are not shown it: it is no JPEG, PNG, GIF or WebP; that needs what is not installed here]"
+        "you are not shown it: it is not a JPEG, PNG, GIF or WebP; that needs what is not installed here]"
     )
     assert lines[2].endswith("you are not shown what is in it: that needs what is not installed here]")
     assert lines[3].endswith(f"in {small}]")

@@ -25,7 +25,7 @@ UNAWAITED = {"pull", "note", "rest of a batch"}  # nobody stands still until the
 
 
 def find_kind(message: Msg, journal: str) -> str:
-    """Empty for what is no request for a turn: answers, leases, what a server tells."""
+    """Empty for what is not a request for a turn: answers, leases, what a server tells."""
     if message.subject.startswith(f"{journal}.d."):
         return "note"
     if not re.match(rf"{journal}\.j\.", message.subject):

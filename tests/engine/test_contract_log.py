@@ -167,16 +167,16 @@ class TestAppend:
 
     @pytest.mark.parametrize("subject", ["", ".", "a.", ".a", "a..b", "a b", "a.*", "a.>", "a\n", "a.\tb", "a\x00b"])
     async def test_refuses_what_is_no_subject(self, engine: Engine, subject: str) -> None:
-        with pytest.raises(ValueError, match="is no subject"):
+        with pytest.raises(ValueError, match="is not a subject"):
             await engine.append(NewRecord("a.x", b""), NewRecord(subject, b""))
         assert await engine.read(">") == []
 
     @pytest.mark.parametrize("pattern", ["", "a.", ">.a", "a.>.b", "a*", "a.b>", "a b"])
     async def test_refuses_what_is_no_pattern(self, engine: Engine, pattern: str) -> None:
         for asking in (engine.read(pattern), engine.purge(pattern), engine.consumer(ConsumerSpec("c", (pattern,)))):
-            with pytest.raises(ValueError, match="is no pattern"):
+            with pytest.raises(ValueError, match="is not a pattern"):
                 await asking
-        with pytest.raises(ValueError, match="is no pattern"):
+        with pytest.raises(ValueError, match="is not a pattern"):
             await engine.tail(pattern)
 
 

@@ -52,7 +52,7 @@ CASES = {
         "over its",
     ),
     "answers-100-mb": ("return {'text': 'x' * 100_000_000}", "95 MB are more"),
-    "answers-no-json": ("return {'text': object()}", "no JSON"),
+    "answers-no-json": ("return {'text': object()}", "not JSON"),
 }
 IMPORTS = {
     "exits-at-import": ("import sys; sys.exit(3)", "SystemExit: 3"),

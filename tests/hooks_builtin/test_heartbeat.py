@@ -99,7 +99,7 @@ def test_the_hours_may_reach_over_midnight(handler: ModuleType, hours: str, at: 
 
 
 def test_hours_that_are_none_are_named(handler: ModuleType) -> None:
-    with pytest.raises(ValueError, match=r"hooks\.heartbeat\.options\.hours: 'day' is no span of time"):
+    with pytest.raises(ValueError, match=r"hooks\.heartbeat\.options\.hours: 'day' is not a span of time"):
         handler.is_within("day", time.localtime())
 
 

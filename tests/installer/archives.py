@@ -23,7 +23,7 @@ def put(folder: Path, files: Mapping[str, str]) -> Path:
 
 
 def make_tar(path: Path, files: Mapping[str, str], *odd: tarfile.TarInfo) -> Path:
-    """`odd`: members that are no plain files."""
+    """`odd`: members that are not plain files."""
     mode = "w:gz" if path.name.endswith("gz") else "w:xz" if path.name.endswith("xz") else "w"
     with tarfile.open(path, mode) as packed:  # type: ignore[call-overload]
         for name, text in files.items():

@@ -104,7 +104,7 @@ def test_each_version_that_a_package_may_have_can_be_pinned() -> None:
 @pytest.mark.parametrize("line", ODD_LINES)
 def test_pip_is_given_names_with_versions_and_hashes_alone(tmp_path: Path, line: str) -> None:
     """A file for `hooks sync` may be a stranger's."""
-    with pytest.raises(HookError, match="is no package with its version and hashes"):
+    with pytest.raises(HookError, match="is not a package with its version and hashes"):
         install_packages([line], tmp_path / "place")
 
 

@@ -55,7 +55,7 @@ BAD = {
     "another key": (Signer().sign(TEXT), "another key"),
     "another purpose": (FOR_ANOTHER_PURPOSE, "signed for something else"),
     "nothing": ("", "cannot be read"),
-    "no base64": (f"{BEGIN}%%%{END}", "no base64"),
+    "no base64": (f"{BEGIN}%%%{END}", "not base64"),
     "huge length": (bend(WITH_SHA512, 10, b"\xff\xff\xff\xff"), "cut off"),
     "of another version": (bend(WITH_SHA512, 9, b"\x02"), "version"),
     "another signature": (bend(WITH_SHA512, 170, b"\x00\x01\x02"), "does not fit"),

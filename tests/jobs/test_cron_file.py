@@ -80,7 +80,7 @@ def test_a_job_that_cannot_come_says_why_and_a_file_that_is_none_is_an_error(tmp
     script = {"name": "c", "schedule": DAILY, "no_agent": True, "script": "../../bin/x.sh"}
     far = {"name": "d", "prompt": "x", "schedule": {"kind": "once", "run_at": "0001-01-01T00:00:00+14:00"}}
     reasons = [one.reason.partition(";")[0] for one in read_cron_jobs(write(tmp_path, *bad, script, far))]
-    assert reasons[:3] == ["it has no prompt", "'' is no time", "its script is outside of scripts/"]
+    assert reasons[:3] == ["it has no prompt", "'' is not a time", "its script is outside of scripts/"]
     assert reasons[3]
     (tmp_path / "cron/jobs.json").write_text("{")
     with pytest.raises(AgentError, match="it cannot be read"):

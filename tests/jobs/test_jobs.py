@@ -60,7 +60,7 @@ def test_a_timetable_has_no_moment_of_its_own(when: str) -> None:
         *((one, r"write 20m, 3h|is past") for one in ("soon", "", "2029-12-31T12:00", "0m", "2030-13-01")),
         *((one, "is more than ten years ahead") for one in ("4000d", "2041-01-01")),
         ("every 30s", "the shortest interval is 1m"),
-        ("0 9 * *", "is no timetable"),
+        ("0 9 * *", "is not a timetable"),
         ("61 9 * * *", "where its minute should be|it is 0 to 59"),
     ],
 )

@@ -52,9 +52,9 @@ async def test_what_is_too_much_broken_or_none_is_refused_and_the_process_goes_o
     assert len(bomb) < 200_000
     for data, why in (
         (bomb, "it has 20000 x 20000 pixels, too many to be read"),
-        (b"no picture", "it is no picture of a kind that can be read here"),
+        (b"no picture", "it is not a picture of a kind that can be read here"),
         (noisy_jpeg(100, 100)[:900], "could not be read"),
-        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "it is no picture of a kind"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "it is not a picture of a kind"),
     ):
         with pytest.raises(AgentError, match=why):
             await media.fit_picture(data)

@@ -155,7 +155,7 @@ async def test_the_terminal_answers_and_a_no_changes_nothing(house: House) -> No
 
 @pytest.mark.row("T11")
 async def test_whoever_stole_a_login_allows_nothing(house: House) -> None:
-    """An owner's login, which even knows the mark of the question: every way in that is no owner's own chat."""
+    """An owner's login, which even knows the mark of the question: every way in that is not an owner's own chat."""
     before = house.config
     made = await house.propose("settings", **{"tools.shell": "allow"})
     mark, shown = await to_thread.run_sync(lambda: house.mark), await house.question()

@@ -225,7 +225,7 @@ async def test_a_rebuilt_index_says_the_same(engine: Engine, search: SessionSear
 async def test_a_damaged_or_foreign_file_is_built_anew(engine: Engine, tmp_path: Path, harm: str) -> None:
     path = tmp_path / "search.db"
     if harm == "garbage":
-        path.write_bytes(b"this is no database" * 100)
+        path.write_bytes(b"this is not a database" * 100)
     else:
         with sqlite3.connect(path) as db:
             db.execute("PRAGMA user_version=99")

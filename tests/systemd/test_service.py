@@ -44,7 +44,7 @@ def test_a_reload_leaves_it_serving(system: System) -> None:
 def test_a_wrong_configuration_is_not_tried_again(system: System) -> None:
     config = system.path(f"{HOME}/hermes-gateway/config.yaml")
     config.parent.mkdir(parents=True)
-    config.write_text("gateway: [this is no mapping")
+    config.write_text("gateway: [this is not a mapping")
     system.systemctl("start", UNIT)
     system.wait("ActiveState", "failed")
     assert (system.show("ExecMainStatus"), system.show("NRestarts")) == ("78", "0")

@@ -176,7 +176,7 @@ def test_a_start_that_fails_says_so_and_where_to_look(system: System, person: di
     config = system.path(f"{PERSON}/my home/hermes-gateway/config.yaml")
     config.parent.mkdir(parents=True, mode=0o700)
     config.parent.parent.chmod(0o700)
-    config.write_text("gateway: [this is no mapping")
+    config.write_text("gateway: [this is not a mapping")
     failed = service(system, "install", **person)
     assert (failed.returncode, "hermes-gateway service logs" in failed.stderr) == (1, True), failed.stderr
     assert service(system, "status", **person).returncode == 3

@@ -109,11 +109,11 @@ async def test_a_program_that_a_voice_note_has_taken_over_reaches_little(tmp_pat
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        (("sh", "-c", "cat > {file}"), "no audio that is known"),
+        (("sh", "-c", "cat > {file}"), "not audio that is known"),
         (("true", "{file}"), "wrote no audio"),
         (("nobody-speaks",), "cannot be started"),
         (("sh", "-c", "head -c 60000000 /dev/zero > {file}"), "more than 25 MB"),
-        (("sh", "-c", "ln -s /etc/passwd {file}"), "no audio that is known"),
+        (("sh", "-c", "ln -s /etc/passwd {file}"), "not audio that is known"),
         ((), "speech has ended"),
     ],
 )

@@ -171,7 +171,7 @@ def test_without_a_user_the_messages_are_the_whole_history(gateway: GatewayProce
     told = seen(gateway, "llm:before", "what was it")["messages"]
     assert [one["role"] for one in told] == ["user", "user", "assistant", "user"]
     assert told[0]["content"].endswith("You are a pirate.")
-    assert told[0]["content"] != "You are a pirate.", "it is quoted, and is no instruction of ours"
+    assert told[0]["content"] != "You are a pirate.", "it is quoted, and is not an instruction of ours"
     assert [one["content"] for one in told[1:]] == ["my number is 4711", "Noted.", "hello, what was it?"]
     ask(client, "hello, once more")
     assert len(seen(gateway, "llm:before", "once more")["messages"]) == 1

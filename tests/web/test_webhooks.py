@@ -371,7 +371,7 @@ def test_doctor_names_what_is_missing_before_it_runs_and_what_is_wrong_is_said_w
         for wanted in (
             "2:8: error: `webhooks` has the name `a b`, which cannot be part of an address",
             "3:46: error: `webhooks.c.session` means nothing without `template`",
-            "4:47: error: `webhooks.e.template` has `{b!r}` in its line 1, at 3, which is no path",
+            "4:47: error: `webhooks.e.template` has `{b!r}` in its line 1, at 3, which is not a path",
             "4:65: error: `webhooks.e.agent` names what is not there",
         ):
             assert wanted in said

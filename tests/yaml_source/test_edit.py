@@ -206,7 +206,7 @@ def count(seeds: range) -> dict[str, int]:
 
 
 def hold(found: dict[str, int], tried: int) -> None:
-    reasons = {"refused: is not set in the file", "refused: cannot be written: its section is no mapping"}
+    reasons = {"refused: is not set in the file", "refused: cannot be written: its section is not a mapping"}
     vain = sum(times for outcome, times in found.items() if outcome.startswith("refused") and outcome not in reasons)
     assert found["done"] > tried * 0.5, found
     assert vain <= tried * 0.01, found

@@ -1,4 +1,4 @@
-"""Timetables: what a line means, on which moments it falls, and what is no timetable."""
+"""Timetables: what a line means, on which moments it falls, and what is not a timetable."""
 
 import contextlib
 import re
@@ -91,9 +91,9 @@ def test_the_latest_of_many_that_were_missed(line: str, since: str, until: str, 
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("", "is no timetable"),
-        ("0 9 * *", "is no timetable"),
-        ("daily", "is no timetable"),
+        ("", "is not a timetable"),
+        ("0 9 * *", "is not a timetable"),
+        ("daily", "is not a timetable"),
         ("60 9 * * *", "has the minute '60'; it is 0 to 59"),
         ("0 9 * * fry", "has the weekday 'fry'; it is 0 to 7 or mon, tue, wed, thu, fri, sat, sun"),
         ("0 9-5 * * *", "has the hour '9-5', which ends before it begins"),

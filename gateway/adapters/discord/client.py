@@ -74,7 +74,7 @@ class EventParsers(dict[str, EventParser]):
     def __getitem__(self, event: object) -> EventParser:
         """Return the guarded reader of an event.
 
-        Raises KeyError for an unknown event, as the library expects, also if its name is no text.
+        Raises KeyError for an unknown event, as the library expects, also if its name is not text.
         """
         if not isinstance(event, str):
             raise KeyError(event)

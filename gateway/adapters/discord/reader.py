@@ -91,7 +91,7 @@ class DiscordReader(msgspec.Struct, frozen=True):
         return MENTION.sub(lambda found: f"@{names[found[1]]}" if found[1] in names else found[0], text)
 
     def _mentions_us(self, message: discord.Message) -> bool:
-        """Return True for a mention by name, or by the role that Discord made for us; a reply alone is no mention."""
+        """Return True for a mention by name, or by the role that Discord made for us; a reply alone is none."""
         ids = {str(self.me.id), *self._our_roles(message)}
         return any(one in ids for one in re.findall(r"<@[!&]?(\d+)>", message.content))
 

@@ -192,7 +192,7 @@ class Presence:
             self._registry.emit("platform:down", **self._place, reason=reason)
 
     def rest(self, reason: str) -> None:
-        """Note that the bot is not served here, which is no fault and causes no event."""
+        """Note that the bot is not served here, which is not a fault and causes no event."""
         self.facts = structs.replace(self.facts, up=False, detail=reason)
 
     def complain(self, *what: str) -> None:

@@ -196,7 +196,7 @@ def check_folder(folder: Path) -> Iterator[Finding]:
     whole = folder.resolve()
     for count, path in enumerate(_walk(folder)):
         if count > MOST_FILES:
-            yield make_finding(folder, f"more than {MOST_FILES} files", "keep what is no code elsewhere")
+            yield make_finding(folder, f"more than {MOST_FILES} files", "keep what is not code elsewhere")
             return
         if path.is_symlink() and not path.resolve().is_relative_to(whole):
             yield make_finding(path, LEADS_OUT, "put the file itself into the folder")

@@ -69,7 +69,7 @@ def check_spec(name: str, spec: PlatformSpec) -> None:
         Exception: it does not; of any kind.
     """
     if not (isinstance(spec, PlatformSpec) and issubclass(spec.settings, PlatformSettings)):
-        raise TypeError("SPEC is no PlatformSpec whose settings are PlatformSettings")
+        raise TypeError("SPEC is not a PlatformSpec whose settings are PlatformSettings")
     if strange := [one for one in spec.variables.values() if name not in one.split(".")]:
         raise ValueError(f"the variables of {name} may set what is its own, and not {strange[0]}")
     schema = SettingsSchema({name: spec})

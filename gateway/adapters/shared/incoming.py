@@ -39,7 +39,7 @@ def check_message(message: Message) -> Message:
         msgspec.ValidationError: a field has another type, or the time is outside the calendar.
     """
     if not 0 <= message.sent_at <= LATEST:
-        raise msgspec.ValidationError(f"it was sent at {message.sent_at}, which is no time")
+        raise msgspec.ValidationError(f"it was sent at {message.sent_at}, which is not a time")
     return msgspec.convert(msgspec.to_builtins(message), Message)
 
 

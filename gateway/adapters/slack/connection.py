@@ -32,7 +32,7 @@ PASSING_ERRORS: Final = frozenset(
 )
 REFUSALS: Final = {
     "channel_not_found": "the channel was not found, or the bot is not in it: /invite it there",
-    "not_in_channel": "the bot is no member of that channel: /invite it there",
+    "not_in_channel": "the bot is not a member of that channel: /invite it there",
     "is_archived": "that channel is archived",
     "message_not_found": "the message is gone",
     "cant_update_message": "the message is not the bot's own",

@@ -50,7 +50,7 @@ class SlackRoute:
         try:
             is_ours = self._verifier.is_valid(body, headers[STAMP], headers[SIGNATURE])
         except UnicodeDecodeError:
-            return "it is no text"
+            return "it is not text"
         return "" if is_ours else "it was not signed with this secret within the last five minutes"
 
     async def take(self, headers: Headers, body: bytes) -> RouteAnswer:

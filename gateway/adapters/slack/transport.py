@@ -241,6 +241,6 @@ def find_lasting(part: tuple[object, object]) -> str:
 
 
 def stamp_of(reply: Reply) -> str:
-    """Return Slack's id of the answered message; "" if that was no message."""
+    """Return Slack's id of the answered message; "" if that was not a message."""
     stamp = reply.reply_to.partition(":")[0]
     return stamp if stamp.replace(".", "", 1).isdecimal() else ""

@@ -45,7 +45,7 @@ def make_bot(settings: TelegramSettings, check_right: Callable[[], None] = lambd
     warnings.filterwarnings("ignore", "(?s).*retry_after", PTBDeprecationWarning)
     # The library would parse all updates of a poll, or none; so we use the raw answer, and the library warns of that.
     warnings.filterwarnings("ignore", "Please use 'Bot.getUpdates'", PTBUserWarning)
-    # The library logs all lines of an answer that is no JSON; we log the error that it raises, in one line.
+    # The library logs all lines of an answer that is not JSON; we log the error that it raises, in one line.
     logging.getLogger("telegram.request").setLevel(logging.CRITICAL)
     server = (settings.base_url or PUBLIC_API).rstrip("/").removesuffix("/bot")
     files = settings.base_file_url.rstrip("/").removesuffix("/bot") or f"{server}/file"

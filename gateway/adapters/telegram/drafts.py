@@ -1,7 +1,7 @@
 """The drafts of Telegram: the growing text of the bot, in private chats.
 
-A draft is no message, and disappears by itself after half a minute; the whole text is sent as a message. A server that
-does not know drafts, and a chat that refuses them, is not asked again.
+A draft is not a message, and disappears by itself after half a minute; the whole text is sent as a message. A server
+that does not know drafts, and a chat that refuses them, is not asked again.
 """
 
 import logging

@@ -40,7 +40,7 @@ class FetchedUpdates(msgspec.Struct, eq=False):
         asked = {"offset": offset or None, "timeout": seconds, "limit": limit, "allowed_updates": UPDATE_KINDS}
         found = await self._bot.do_api_request("getUpdates", asked, read_timeout=ANSWER + seconds)
         if not isinstance(found, list):
-            raise AdapterError("what answers polls here is no Bot API server: it sends no list of updates")
+            raise AdapterError("what answers polls here is not a Bot API server: it sends no list of updates")
         self._presence.answered()
         return found
 

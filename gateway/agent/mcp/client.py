@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 CONNECT_TIMEOUT = 30.0
 MAX_TOOLS = 1000
 MAX_PAGES = 100  # of the list of them
-MAX_WARNINGS = 10  # of one connection, of lines that are no message
+MAX_WARNINGS = 10  # of one connection, of lines that are not messages
 LONGEST_LINE = 2000
 LONGEST_REASON = 200
 CONNECTION_CLOSED = -32000  # the library's code for a connection that ended under a call
@@ -251,7 +251,7 @@ async def _connect_program(
 @asynccontextmanager
 async def _connect_url(spec: McpSpec, limiter: MessageLimiter, http: Any, httpx2: Any) -> AsyncIterator[Any]:
     times = httpx2.Timeout(CONNECT_TIMEOUT, read=max(spec.settings.timeout, 300.0))
-    headers = _reveal(spec.settings.headers) | {"Accept-Encoding": "identity"}  # a small body that grows is no bound
+    headers = _reveal(spec.settings.headers) | {"Accept-Encoding": "identity"}  # a small body that grows is not a bound
 
     class BoundedStream(httpx2.AsyncByteStream):  # type: ignore[misc] # of a library that is loaded late
         def __init__(self, response: Any) -> None:
@@ -291,7 +291,7 @@ class MessageDecoder(msgspec.Struct, eq=False):
     def decode(self, line: bytes) -> Any:
         """Decode a line.
 
-        One that is no message becomes an error for the caller that waits for it, or else for listeners.
+        One that is not a message becomes an error for the caller that waits for it, or else for listeners.
         """
         try:
             return self._wrap(self._validate(line, by_name=False))
@@ -305,7 +305,7 @@ class MessageDecoder(msgspec.Struct, eq=False):
         self._warnings += 1
         if self._warnings <= MAX_WARNINGS:
             more = "; more is not told" if self._warnings == MAX_WARNINGS else ""
-            log.warning("the tool server %s wrote what is no message: %s%s", self._server, why, more)
+            log.warning("the tool server %s wrote what is not a message: %s%s", self._server, why, more)
 
 
 async def _read_lines(output: Any, on_line: Callable[[str], None]) -> None:

@@ -67,7 +67,7 @@ class MessageLimiter(msgspec.Struct, frozen=True):
     output_limit: int
 
     async def read_lines(self, pieces: AsyncIterable[bytes], prefix: bytes = b"") -> AsyncIterator[bytes]:
-        """Yield the lines of a stream, without their ends; a message follows this prefix, other lines are no messages.
+        """Yield the lines of a stream, without their ends; a message follows this prefix, other lines are not messages.
 
         Raises:
             AgentError: a message is too long, and no caller can be found for the error.

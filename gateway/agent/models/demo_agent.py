@@ -90,7 +90,7 @@ def evaluate_expression(expression: str) -> str:
     """Return the value of `2 * (3 + 4)`, as text.
 
     Raises:
-        AgentError: it is no arithmetic, or its value has no end.
+        AgentError: it is not arithmetic, or its value has no end.
     """
     if len(expression) > LONGEST:
         raise AgentError(f"longer than {LONGEST} characters")
@@ -100,7 +100,7 @@ def evaluate_expression(expression: str) -> str:
     except ZeroDivisionError:
         raise AgentError("division by zero has no value") from None
     except (SyntaxError, MemoryError, RecursionError, OverflowError, TypeError, ValueError):
-        raise AgentError(f"{expression!r} is no arithmetic that can be computed") from None
+        raise AgentError(f"{expression!r} is not arithmetic that can be computed") from None
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
         value = int(value)
     return str(value)

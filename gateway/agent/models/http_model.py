@@ -336,7 +336,7 @@ class PartialToolCall(msgspec.Struct):
     pieces: list[str] = msgspec.field(default_factory=list)
 
     def complete(self) -> ToolCall:
-        """Return the complete call. Arguments that are no JSON object are kept as they came."""
+        """Return the complete call. Arguments that are not a JSON object are kept as they came."""
         args: Any = {}
         text = "".join(self.pieces)
         if text.strip():
@@ -372,7 +372,7 @@ def decode_event(decoder: JsonDecoder[Decoded], data: bytes) -> Decoded:
     try:
         return decoder.decode(data)
     except ValueError as error:
-        raise ModelError(f"the model's endpoint sent what is no answer: {error}", kind="response") from None
+        raise ModelError(f"the model's endpoint sent what is not an answer: {error}", kind="response") from None
 
 
 def as_model_error(error: Exception) -> ModelError:
@@ -384,5 +384,5 @@ def as_model_error(error: Exception) -> ModelError:
     if isinstance(error, ConfigError):  # a proxy or certificates of the environment
         return ModelError(str(error), kind="missing")
     if isinstance(error, ValueError):
-        return ModelError(f"the model's endpoint sent what is no answer: {error}"[:LONGEST_REASON], kind="response")
+        return ModelError(f"the model's endpoint sent what is not an answer: {error}"[:LONGEST_REASON], kind="response")
     return ModelError(f"{type(error).__name__}: {error}"[:LONGEST_REASON])

@@ -133,7 +133,7 @@ def read_script(path: Path) -> ScriptModel:
     """Read the script in a file.
 
     Raises:
-        ConfigError: it is no script; every fault is named with its place.
+        ConfigError: it is not a script; every fault is named with its place.
     """
     turns, findings = bind(read_yaml(path), Script)
     if turns is None:

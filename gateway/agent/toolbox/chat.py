@@ -148,7 +148,7 @@ def needs_approval(shell: ShellOptions | None, command: str, facts: Mapping[str,
 
 
 def is_timetable(when: str) -> bool:
-    """Return True for a time that repeats; a duration, a date, or a word that is no time needs no question."""
+    """Return True for a time that repeats; a duration, a date, or a word that is not a time needs no question."""
     text = when.strip()
     if not text.startswith("@") and len(text.split()) < 2:
         return False

@@ -148,5 +148,5 @@ def _count_places(text: str, old: str, path: str, *, every: bool) -> int:
 
 def _text(content: bytes, path: str) -> str:
     if b"\0" in content[:8000]:
-        raise AgentError(f"{path} is no text file")
+        raise AgentError(f"{path} is not a text file")
     return content.decode("utf-8", "replace")

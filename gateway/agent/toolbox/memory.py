@@ -25,7 +25,7 @@ LINE_ENDS = {ord(sign): f"\\u{ord(sign):04x}" for sign in "\x85\u2028\u2029"}  #
 MOST = 50
 DIGEST_LENGTH = 32
 DIGEST = re.compile("[0-9a-f]{32}")
-NOTES = "Notes that were kept for this person, quoted. They say what was said then, and are no instructions:"
+NOTES = "Notes that were kept for this person, quoted. They say what was said then, and are not instructions:"
 
 
 class Memory(Protocol):

@@ -3,7 +3,7 @@
 Theory of operation
 
 A command is first split into words. Nothing is expanded: a command with a character that means something to a shell
-outside of quotes (`;`, `$`, `*`, `~`, a backslash, a line's end, ...), or a variable before the program, is no plain
+outside of quotes (`;`, `$`, `*`, `~`, a backslash, a line's end, ...), or a variable before the program, is not a plain
 command, and asks.
 
 The first word names the program, which is looked up in folders that no command can write, never in the workspace. Every
@@ -27,7 +27,7 @@ from gateway.config.settings import ShellRules
 from gateway.config.shell_presets import PRESETS, Operands, Preset, ProgramUsage
 
 PROGRAM_FOLDERS = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin", "/opt/homebrew/bin")
-MACHINE_FOLDERS = ("/proc", "/sys", "/dev")  # its entries are no files
+MACHINE_FOLDERS = ("/proc", "/sys", "/dev")  # its entries are not files
 PLAIN_WORD = re.compile(r"""(?:[\w./=:@%+,^-]|'[^'\x00-\x1f\x7f]*'|"[^"$`\\!\x00-\x1f\x7f]*")+""", re.ASCII)
 QUOTED = re.compile(r"""'([^']*)'|"([^"]*)\"""")
 
@@ -138,7 +138,7 @@ def read_job_question(command: str) -> tuple[JobQuestion, str] | None:
 
 
 def _cut(command: str) -> list[str]:
-    """Cut at the blanks outside of quotes; a piece that is no word stays invalid."""
+    """Cut at the blanks outside of quotes; a piece that is not a word stays invalid."""
     found, at = [], 0
     while at < len(command):
         if command[at] == " ":
@@ -154,7 +154,7 @@ def _cut(command: str) -> list[str]:
 
 
 def find_program(name: str, folders: Sequence[str]) -> str | None:
-    """Find the file of a program in one of these folders; a path is no name."""
+    """Find the file of a program in one of these folders; a path is not a name."""
     if "/" in name or name.startswith("-"):
         return None
     files = (Path(folder) / name for folder in folders)

@@ -78,7 +78,7 @@ async def fetch_page(web: WebOptions, url: str) -> str:
     except TimeoutError:
         raise AgentError(f"{_shorten_url(url)} took longer than {web.timeout:g} seconds") from None
     except ValueError as error:
-        raise AgentError(f"{_shorten_url(url)} is no URL: {error}") from None
+        raise AgentError(f"{_shorten_url(url)} is not a URL: {error}") from None
     except (aiohttp.ClientError, OSError) as error:
         raise AgentError(f"{_shorten_url(url)} could not be fetched: {error}") from None
     raise AgentError(f"{_shorten_url(url)} leads from page to page, more than {MAX_REDIRECTS} times")
@@ -118,7 +118,7 @@ async def _get(web: WebOptions, aiohttp: Any, url: Any, addresses: Sequence[str]
             return "", location
         kind = response.content_type
         if not kind.startswith(TEXT_TYPES) and not kind.endswith(("+json", "+xml")):
-            raise AgentError(f"{_shorten_url(url)} is {kind}, which is no text")
+            raise AgentError(f"{_shorten_url(url)} is {kind}, which is not text")
         body = await read_body(response, web.largest)
         text = await web.parser.read_page(body, kind, response.charset or "", web.output_limit + 1)
         if response.status >= 400:

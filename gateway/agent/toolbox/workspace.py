@@ -95,7 +95,7 @@ class Workspace(msgspec.Struct, frozen=True):
                 if (before.st_dev, before.st_ino) in _find_inodes(self.instructions):
                     raise AgentError(NOT_WRITTEN.format(path=path))
                 if not stat.S_ISREG(before.st_mode):
-                    raise AgentError(f"{path} is no regular file")
+                    raise AgentError(f"{path} is not a regular file")
                 mode = stat.S_IMODE(before.st_mode)
             _replace_file(folder, name, content, mode)
             return before
@@ -158,7 +158,7 @@ class Workspace(msgspec.Struct, frozen=True):
             known = os.fstat(file)
             self._check_is_free(known, path)
             if not stat.S_ISREG(known.st_mode):
-                raise AgentError(f"{path} is {'a directory' if stat.S_ISDIR(known.st_mode) else 'no regular file'}")
+                raise AgentError(f"{path} is {'a directory' if stat.S_ISDIR(known.st_mode) else 'not a regular file'}")
             yield file
 
     @contextmanager

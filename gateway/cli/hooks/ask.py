@@ -23,7 +23,7 @@ def run(args: argparse.Namespace, home: Home) -> int:
     try:
         event = str(json.loads(body)["hook_event_name"])
     except (ValueError, KeyError, TypeError, RecursionError):
-        print_note("this is no event of a hook: `hook_event_name` was not found in the standard input")
+        print_note("this is not an event of a hook: `hook_event_name` was not found in the standard input")
         return ask.DENIED
     answer = ask.ask_gateway(args.program, event, LONGEST, str(home.desk_socket), body)
     return ask.write_answer(answer or ask.make_own_answer(args.program, event, read_setting(home)))

@@ -77,7 +77,7 @@ def check_folder(
 ) -> tuple[HookVersion, list[str]]:
     """Return the version with its findings, and what the machine lacks for it.
 
-    A lack is no finding: the hook may be meant for another machine. Other checks report an unreadable configuration.
+    A lack is not a finding: the hook may be meant for another machine. Other checks report an unreadable configuration.
     """
     settings = configuration.settings.hooks if configuration else HooksSettings()
     own = settings.find_overrides(version.name, version.short)
@@ -125,4 +125,4 @@ def find_folder(name: str, home: Home, sources: Sequence[Source]) -> HookVersion
         if folder := next((found for source in reversed(sources) if (found := source.find(wanted))), None):
             is_hook_there = any(source.find(folder.bare_name) for source in sources)
             return replace(folder, has_namesake=folder.name != folder.bare_name and is_hook_there)
-    raise HookError(f"{path} is no hook: it needs HOOK.yaml, and handler.py, a command or a URL")
+    raise HookError(f"{path} is not a hook: it needs HOOK.yaml, and handler.py, a command or a URL")

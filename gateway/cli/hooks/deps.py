@@ -195,7 +195,7 @@ def merge_asked(before: list[str], named: list[str]) -> list[str]:
     found: dict[str, str] = {}
     for text in (*before, *named):
         if text.startswith("-") or "\n" in text:
-            raise HookError(f"{text!r} is no package\nname packages, as pip knows them: requests, 'httpx>=0.27'")
+            raise HookError(f"{text!r} is not a package\nname packages, as pip knows them: requests, 'httpx>=0.27'")
         try:
             found[fold_name(read_requirement(text).name)] = text
         except ValueError:  # a path or a URL, which pip understands

@@ -31,7 +31,7 @@ class FileText:
     def lines(self) -> list[str] | None:
         """The lines, which end only at a line feed, as for programs.
 
-        Bytes that are no UTF-8 stay; None: it is no text.
+        Bytes that are not UTF-8s stay; None: it is not text.
         """
         if b"\0" in self.data:
             return None
@@ -68,11 +68,11 @@ def describe_difference(name: str, then: FileText | None, there: FileText | None
     old, new = ([] if one is None else one.lines for one in (then, there))
     if old is None or new is None:
         told = ", now ".join(one.describe() for one in (then, there) if one)
-        yield f"{name} is no text, {what}, and is not shown: {told}"
+        yield f"{name} is not text, {what}, and is not shown: {told}"
     else:
         yield from difflib.unified_diff(old, new, f"a/{name}", f"b/{name}", lineterm="")
     if then and there and then.is_program != there.is_program:
-        yield f"{name} {'is a program' if there.is_program else 'is no program any more'}"
+        yield f"{name} {'is a program' if there.is_program else 'is not a program any more'}"
     elif old is not None and old == new:
         yield f"{name} {what} in how it ends"
 
@@ -98,7 +98,7 @@ def describe_encoding(code: bytes) -> str:
         code.decode("utf-8")
         tokenize.detect_encoding(io.BytesIO(code).readline)
     except (SyntaxError, UnicodeDecodeError):
-        return "is no UTF-8"
+        return "is not UTF-8"
     has_hidden_lines = re.search(rb"\r(?!\n)", code)
     return describe_own_encoding(code) or ("has lines that end with \\r alone" if has_hidden_lines else "")
 

@@ -19,7 +19,7 @@ from gateway.logs.text import to_one_line
 def run(args: argparse.Namespace, home: Home) -> None:
     path = home.hook_logs / f"{find_hook_name(args.name, home)}.log"
     if path.resolve().parent != home.hook_logs.resolve():
-        raise HookError(f"{args.name} is no name of a hook")
+        raise HookError(f"{args.name} is not the name of a hook")
     if not path.exists():
         with suppress(NotRunning):
             call_gateway(home.socket, "hooks.info", name=args.name)  # it reports an unknown hook

@@ -66,7 +66,7 @@ def run(args: argparse.Namespace, home: Home) -> None:
     is_own = is_path(args.name)
     folder = Path(args.name).resolve() if is_own else home.hooks / args.name
     if not NAME_PATTERN.match(folder.name):
-        raise HookError(f"{folder.name!r} is no name for a hook\nuse small letters, digits, - and _, 61 at most")
+        raise HookError(f"{folder.name!r} is not a valid hook name\nuse small letters, digits, - and _, 61 at most")
     called = [f"{kind}:{folder.name}" for kind in ("webhook", "schedule") if getattr(args, kind)]
     events = [*args.event, *called] or ([] if args.intercept else ["agent:end"])
     check_names(events, args.intercept)

@@ -80,7 +80,7 @@ def read_payload(given: str | None) -> dict[str, Any]:
     try:
         fields = json.loads(given if is_text else sys.stdin.read() if given == "-" else Path(given).read_bytes())
     except ValueError as error:
-        raise HookError(f"{where} is no JSON: {error}") from None
+        raise HookError(f"{where} is not JSON: {error}") from None
     if not isinstance(fields, dict):
         raise HookError(f"{where}: the fields of an event are an object, not {type(fields).__name__}")
     return fields

@@ -69,7 +69,7 @@ FindFaults: TypeAlias = Callable[[AuditTarget], Iterable[AuditFault]]
 
 
 class AuditCheck(NamedTuple):
-    """One check: its lasting id, its severity, its meaning for people, and its function; a notice is no fault."""
+    """One check: its lasting id, its severity, its meaning for people, and its function; a notice is not a fault."""
 
     id: str
     severity: Literal["error", "warning", "notice"]

@@ -68,7 +68,7 @@ def install(service: LaunchdService | SystemdService, home: Home) -> None:
     service.check_presence()
     holder = lock_holder_of(service.home.lock)
     if holder and not service.is_running():
-        raise HomeBusy(f"a gateway serves this home that is no service: {holder}\nstop it first: hermes-gateway stop")
+        raise HomeBusy(f"a gateway that is not a service has this home: {holder}\nstop it first: hermes-gateway stop")
     for line in service.install(find_program(get_process_environment(), sys.argv[0], sys.executable)):
         print_text(line)
     for name in list_shell_variables(home):

@@ -81,7 +81,7 @@ class LaunchdService:
     def uninstall(self) -> Iterator[str]:
         """Remove the agent. Raises ServiceError if it is not installed."""
         if not self.unit.exists():
-            raise ServiceError(f"it is no service here: {self.unit} not found")
+            raise ServiceError(f"it is not installed as a service: {self.unit} not found")
         check_owner(self.unit)
         unit = self.unit
         self.stop()

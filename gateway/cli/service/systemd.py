@@ -115,7 +115,7 @@ class SystemdService:
         """Remove the service. Raises ServiceError if it is not installed, or systemd is missing."""
         self.check_presence()
         if not self.unit.exists():
-            raise ServiceError(f"it is no service here: {self.unit} not found")
+            raise ServiceError(f"it is not installed as a service: {self.unit} not found")
         check_owner(self.unit)
         unit, changes = self.unit, self.list_changes()
         self._control("disable", "--now", unit.name)

@@ -98,7 +98,7 @@ def connect(args: argparse.Namespace, home: Home) -> Configuration | None:
         ConfigError: the input is not valid.
     """
     if args.account and not ACCOUNT_NAME.fullmatch(args.account):
-        raise ConfigError(f"{args.account[:60]!r} is no name for a bot\nwrite small letters and digits, as in `work`")
+        raise ConfigError(f"{args.account[:60]!r} is not a valid bot name\nuse small letters and digits, as in `work`")
     place = list_places(home, all_packages=True)[args.network]
     switched_on = make_switch(args) if place.origin else {}
     environ = {**get_process_environment(), **switched_on}

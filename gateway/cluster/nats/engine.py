@@ -123,7 +123,7 @@ def split_address(url: str) -> tuple[str, str]:
     hosts, _, path = rest.replace(f"{scheme}://", "").partition("/")
     name = path.strip("/") or DEFAULT_NAME
     if not STREAM_NAME.fullmatch(name):
-        raise EngineError(f"{name!r} is no name for a journal: it takes letters, digits, '-' and '_', 32 at most")
+        raise EngineError(f"{name!r} is not a valid journal name: it takes letters, digits, '-' and '_', 32 at most")
     return ",".join(f"{scheme}{separator}{host}" for host in hosts.split(",")), name
 
 

@@ -145,7 +145,7 @@ class NatsFiles:
 def check_key(key: str) -> str:
     """Return the key, or raise ValueError if it is not a valid key."""
     if not is_key(key):
-        raise ValueError(f"{key!r} is no key of a file")
+        raise ValueError(f"{key!r} is not a key of a file")
     return key
 
 

@@ -59,7 +59,7 @@ class PluginLlm:
         return LlmCompletion(said["text"], said.get("provider", ""), said.get("model", ""), usage=tokens, audit=audit)
 
     def complete_structured(self, *, instructions: str, input: Sequence[Any], **more: Any) -> LlmCompletion:  # noqa: A002 - Hermes's word
-        """Return the answer as JSON, by `json_schema` if given; `parsed` is None if it is no JSON."""
+        """Return the answer as JSON, by `json_schema` if given; `parsed` is None if it is not JSON."""
         schema, system = more.pop("json_schema", None), more.pop("system_prompt", None)
         wants = bool(more.pop("json_mode", False)) or schema is not None
         asked = [instructions, *(["Answer with one JSON value and nothing else."] if wants else [])]

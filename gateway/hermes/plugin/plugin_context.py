@@ -222,7 +222,7 @@ class PluginContext:
     def emit(self, event: str, payload: Mapping[str, Any] | None = None) -> int:
         """Notify the subscribers of `<this plugin>:<event>`; return their number, without waiting for them."""
         if not isinstance(event, str) or not event or ":" in event:
-            raise ValueError(f"{event!r} is no name for an event: a bare one, which is told as {self.plugin_id}:NAME")
+            raise ValueError(f"{event!r} is not a valid event name: a bare one, which is told as {self.plugin_id}:NAME")
         if payload is not None and not isinstance(payload, Mapping):
             raise TypeError("the payload of an event is a dict, or None")
         said = self._ask("emit", {"name": f"{self.plugin_id}:{event}", "fields": {"payload": dict(payload or {})}})
@@ -259,7 +259,7 @@ class PluginContext:
             self.on_late(f"the skill {name}")
             return
         if not name or not all(letter.isalnum() or letter in "_-" for letter in name):
-            raise ValueError(f"{name!r} is no name for a skill: letters, digits, _ and -")
+            raise ValueError(f"{name!r} is not a valid skill name: letters, digits, _ and -")
         if not path.exists():
             raise FileNotFoundError(f"no SKILL.md at {path}")
         folder = path if path.is_dir() else path.parent
@@ -281,7 +281,7 @@ class PluginContext:
     def get_config(self, key: str | None = None, default: Any = None) -> Any:
         """Return the value of `set_config`, or else that of `plugins.entries.<name>` in the configuration."""
         if key is None:
-            return {**self._options, **{name: self._config.get(name) for name in self._config.keys()}}  # noqa: SIM118 - it is no dict
+            return {**self._options, **{name: self._config.get(name) for name in self._config.keys()}}  # noqa: SIM118 - it is not a dict
         kept = self._config.get(key)
         return _find_option(self._options, key, default) if kept is None else kept
 

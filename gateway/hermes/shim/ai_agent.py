@@ -58,7 +58,7 @@ class AIAgent(metaclass=PatchWarningType):
         past = list(conversation_history or ())
         told = [self.ephemeral_system_prompt, system_message, _as_text(past), user_message]
         text = "\n\n".join(str(part) for part in told if part)
-        text = f" {text}" if text.startswith(("/", "!")) else text  # so it is no command, but text for the model
+        text = f" {text}" if text.startswith(("/", "!")) else text  # so it is not a command, but text for the model
         try:
             done = ask_gateway("submit", text=text, session=AGENT_SESSIONS + self.session_id, wait=ANSWER_TIMEOUT)
         except RuntimeError as refused:

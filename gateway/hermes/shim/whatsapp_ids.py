@@ -15,7 +15,7 @@ def normalize_whatsapp_identifier(value: str) -> str:
 
 
 def to_whatsapp_jid(value: str) -> str:
-    """Return the address for sending a message; a text that is no plain number stays as it is."""
+    """Return the address for sending a message; a text that is not a plain number stays as it is."""
     text = str(value or "").strip()
     if "@" in text:
         person, _, domain = text.partition("@")

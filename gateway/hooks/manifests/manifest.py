@@ -371,7 +371,7 @@ def _check_conditions(root: YamlMapping, keys: ManifestKeys) -> Iterator[Finding
         if not values or any(isinstance(value, dict | list) for value in values):
             remedy = f"write one value or a list of values: {{{to_printable(field)}: [one, two]}}"
             yield Finding(
-                _place_of(root, "when", field), f"`when.{to_printable(field)}` is no value to compare with", remedy
+                _place_of(root, "when", field), f"`when.{to_printable(field)}` is not a value to compare with", remedy
             )
     meant = [_matching_points(name) for name in (*keys.events, *keys.intercepts)]
     if not all(meant):
@@ -479,7 +479,7 @@ def _describe_url_error(url: str) -> str:
     except ValueError as error:
         return f"`url` cannot be understood: {error}"
     if parts.scheme not in ("http", "https") or not parts.hostname or port == 0 or not url.isprintable() or " " in url:
-        return "`url` is no web address"
+        return "`url` is not a web address"
     if parts.username is not None or parts.password is not None:
         return "`url` holds a user name or a password"
     return ""
@@ -489,7 +489,7 @@ def _check_environment(root: YamlMapping, _keys: ManifestKeys) -> Iterator[Findi
     for path in (("env",), ("secret_env",), ("requires", "env")):
         for item in _scalars_at(root, *path):
             if not _ENV.fullmatch(item.text):
-                what = f"`{'.'.join(path)}` holds what is no name of an environment variable"
+                what = f"`{'.'.join(path)}` holds what is not the name of an environment variable"
                 yield Finding(item.place, what, "write the name alone, such as API_KEY; its value belongs into .env")
 
 
@@ -498,7 +498,7 @@ def check_reach(root: YamlMapping) -> Iterator[Finding]:
     for key in ("reads", "writes"):
         for item in _scalars_at(root, key):
             if not _WHOLE_PATH.match(item.text):
-                what = f"`{key}` holds `{to_printable(item.text)}`, which is no whole path"
+                what = f"`{key}` holds `{to_printable(item.text)}`, which is not a whole path"
                 yield Finding(item.place, what, "write it from / on, or from ~/ on")
     for key in REACH_KEYS if root.get("url") else ():
         if written := root.key(key):

@@ -18,7 +18,7 @@ from gateway.hooks.nats_transport import is_nats_url, parse_nats_url
 from gateway.worker.sandbox import Sandbox, find_needed_paths
 
 CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
-# Variables for programs of a person's desktop. They are no secrets, but a program can act for the person with them.
+# Variables for programs of a person's desktop. They are not secrets, but a program can act for the person with them.
 DESKTOP_VARIABLES = frozenset(
     {"DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "PULSE_SERVER"}
 )

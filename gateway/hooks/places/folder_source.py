@@ -332,7 +332,7 @@ def _list_code_files(path: Path, label: str, findings: list[Finding], markers: C
                 waiting.append((f"{name}/", depth + 1))
         if count > MAX_FILES:
             what = f"more than {MAX_FILES} Python files"
-            findings.append(Finding(SourceLocation(label), what, "install what is no code of this hook elsewhere"))
+            findings.append(Finding(SourceLocation(label), what, "install what is not code of this hook elsewhere"))
             return
 
 
@@ -361,7 +361,7 @@ def _stat_code_file(
         found = entry.stat()
     if not stat.S_ISREG(found.st_mode):
         if is_meant:
-            findings.append(Finding(SourceLocation(place), "is no file", "put a readable file in its place"))
+            findings.append(Finding(SourceLocation(place), "is not a file", "put a readable file in its place"))
         return None
     findings += _check_permissions(place, f"{path}/{name}", found)
     return CodeFile(name, found.st_size, found.st_ctime_ns, found.st_ino)

@@ -106,7 +106,7 @@ class InspectionCache:
             return found
         at = time.time_ns()
         made = version.source.inspect(version)
-        if version.files:  # otherwise the hook is no folder, and a change would go unnoticed
+        if version.files:  # otherwise the hook is not a folder, and a change would go unnoticed
             words = find_program_files(version.path, made.manifest.command) if made.manifest else []
             self._known[_key_of(version)] = self._used[_key_of(version)] = IndexEntry(
                 files=version.files,
@@ -208,7 +208,7 @@ def _check_program(version: HookVersion, program: str) -> list[Finding]:
         return []
     place = SourceLocation(f"{label_of(version.path.name)}/{to_printable(program.removeprefix('./'))}")
     if program.startswith("/"):
-        is_wrong = os.path.isfile(program) and not os.access(program, os.X_OK)  # noqa: PTH113 - it may be no path
+        is_wrong = os.path.isfile(program) and not os.access(program, os.X_OK)  # noqa: PTH113 - it may not be a path
         return [Finding(place, "is not executable", f"run: chmod +x {quote_path(Path(program))}")] if is_wrong else []
     if not is_inside_folder(version.path, program):
         return [Finding(place, "is not in the folder", "put the program into the folder, or write its full path")]

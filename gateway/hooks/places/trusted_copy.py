@@ -102,7 +102,7 @@ def read_whole_folder(folder: Path, limit: int = MAX_BYTES) -> TrustedFolder:
                     found = os.fstat(file.fileno())
                     if not stat.S_ISREG(found.st_mode):
                         raise HookError(
-                            f"{folder.name}/{name} is no file; a hook that is trusted as a whole has files alone"
+                            f"{folder.name}/{name} is not a file; a hook that is trusted as a whole has files alone"
                         )
                     data = file.read(left + 1)
                 left -= len(data)
@@ -110,7 +110,7 @@ def read_whole_folder(folder: Path, limit: int = MAX_BYTES) -> TrustedFolder:
                 if left < 0 or len(files) > MAX_FILES:
                     raise HookError(
                         f"{folder.name} has more than {limit >> 20} MB or {MAX_FILES} files, too much to be trusted as "
-                        "a whole; put what is no part of the hook elsewhere"
+                        "a whole; put what is not part of the hook elsewhere"
                     )
     except OSError as error:
         raise HookError(f"{folder.name} cannot be read: {error.strerror}: {error.filename}") from None

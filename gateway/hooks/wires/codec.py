@@ -130,7 +130,7 @@ class LineDecoder(msgspec.Struct, eq=False):
         """Return the next message; None if no whole line has arrived, or the limit is reached.
 
         Raises:
-            BadMessage: a line is no message; the wire is unusable then.
+            BadMessage: a line is not a message; the wire is unusable then.
         """
         while self._taken < LINES_PER_TICK and self._bytes < BYTES_PER_TICK:
             line = self._line()

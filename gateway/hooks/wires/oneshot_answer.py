@@ -115,7 +115,7 @@ class OwnFormat(ProgramFormat):
             said = _decode(text)
         except ValueError as error:
             begin = text[:60].decode("utf-8", "backslashreplace")
-            raise HookFailed(f"what it wrote to stdout is no JSON ({error}): {begin!r}", kind="garbled") from None
+            raise HookFailed(f"what it wrote to stdout is not JSON ({error}): {begin!r}", kind="garbled") from None
         if not isinstance(said, dict):
             raise HookFailed(f"what it wrote to stdout is a {type(said).__name__}, not an object", kind="garbled")
         return answer_of(_to_decision(name, said, str(fields.get("tool") or "")) or None)

@@ -78,7 +78,7 @@ class MessageReader:
 
 MAX_OPEN_REQUESTS = 64  # requests of one hook that are served at once
 MAX_UNREAD_BYTES = 64 << 20  # bytes kept for a peer that does not read
-CONTROL_PREFIX = "$"  # starts the methods of the wire itself, which are no events
+CONTROL_PREFIX = "$"  # starts the methods of the wire itself, which are not events
 
 
 class Peer:
@@ -168,7 +168,7 @@ class Peer:
         elif message.method.startswith(CONTROL_PREFIX):
             self._noticed(message)
         elif not message.method.startswith(REQUEST_PREFIX) or not isinstance(message.params or {}, dict):
-            fault = f"{message.method[:100]!r} is no request: ask for gateway.send and the like, params an object"
+            fault = f"{message.method[:100]!r} is not a request: ask for gateway.send and the like, params an object"
             self._answer(message, codec.encode_error(message.id, codec.METHOD_UNKNOWN, fault))
         else:
             self._served += 1

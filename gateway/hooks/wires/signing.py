@@ -27,7 +27,7 @@ def key_of(secret: str) -> bytes:
         try:
             key = base64.b64decode(secret[6:], validate=True)
         except binascii.Error:
-            raise ValueError("what follows whsec_ is no base64") from None
+            raise ValueError("what follows whsec_ is not base64") from None
     else:
         key = secret.encode()
     if len(key) < MIN_SECRET_BYTES:

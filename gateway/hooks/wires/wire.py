@@ -23,7 +23,7 @@ MAX_ANSWER_BYTES = 4 << 20  # of a hook that runs elsewhere
 
 # raised: the hook raised · timeout: it was over its time · died: its process or connection ended ·
 # killed: another process killed its process ·
-# garbled: its output is no answer · refused: the wire did not take the call
+# garbled: its output is not an answer · refused: the wire did not take the call
 # orphaned: the fork server ended, and its process with it, which may not be its fault
 FailureKind = Literal["raised", "timeout", "died", "killed", "garbled", "refused", "orphaned", "untrusted", "short"]
 

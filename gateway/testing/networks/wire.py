@@ -34,7 +34,7 @@ class Shown:
     file_name: str = ""
     codes: list[str] = field(default_factory=list)  # its code blocks, as the network finds them
     is_note: bool = False  # its file is a voice note, in the network's own form
-    is_draft: bool = False  # it is no message, and disappears with the next one there
+    is_draft: bool = False  # it is not a message, and disappears with the next one there
     more_files: list[tuple[str, bytes]] = field(default_factory=list)  # files that came with the first
 
 

@@ -75,7 +75,7 @@ async def read_payload(request: HttpRequest) -> dict[str, Any]:
     """Read the body of a request.
 
     Raises:
-        WebRefusal: it is no JSON object, or too long.
+        WebRefusal: it is not a JSON object, or too long.
     """
     if request.content_type != JSON:
         raise CallRefusal(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"the body is to be {JSON}")
@@ -83,9 +83,9 @@ async def read_payload(request: HttpRequest) -> dict[str, Any]:
     try:
         given = JsonDecoder[Any]().decode(body)
     except ValueError as error:
-        raise CallRefusal(HTTPStatus.BAD_REQUEST, f"the body is no JSON: {error}") from None
+        raise CallRefusal(HTTPStatus.BAD_REQUEST, f"the body is not JSON: {error}") from None
     if not isinstance(given, dict):
-        raise CallRefusal(HTTPStatus.BAD_REQUEST, "the body is no object of JSON")
+        raise CallRefusal(HTTPStatus.BAD_REQUEST, "the body is not an object of JSON")
     return given
 
 

@@ -1,5 +1,5 @@
 // Markdown as nodes. A model's text never becomes markup by itself: each node is made here, a text is set as text, and
-// a link has http, https or mailto or is no link. Every rule reads a text once, so none takes long.
+// a link has http, https or mailto or is not a link. Every rule reads a text once, so none takes long.
 
 import { el, plain } from './dom.js'
 

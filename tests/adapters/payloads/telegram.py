@@ -72,7 +72,7 @@ def said() -> list[dict[str, Any]]:
 
 
 def carried() -> list[dict[str, Any]]:
-    """Return the parts that are no text."""
+    """Return the parts that are not text."""
     place = {"latitude": 52.5, "longitude": 13.4, "horizontal_accuracy": 12.5}
     video = {**SIZE, "duration": 12, "thumbnail": SIZE, "file_name": "a.mp4", "mime_type": "video/mp4"}
     sticker = {**SIZE, "type": "regular", "is_animated": False, "is_video": False, "emoji": "🙂", "set_name": "set"}

@@ -53,7 +53,7 @@ async def test_a_list_of_tools_without_end_is_left(keep):
 async def test_noise_is_told_of_so_often_and_no_more(keep, caplog):
     with caplog.at_level(logging.WARNING):
         assert await call(await keep(hostile("noise"))) == "ok"
-    told = [one for one in caplog.messages if "the tool server shop wrote what is no message" in one]
+    told = [one for one in caplog.messages if "the tool server shop wrote what is not a message" in one]
     assert len(told) == MAX_WARNINGS
     assert told[-1].endswith("more is not told")
 

@@ -32,7 +32,7 @@ class UnusedParser:
     """No message here is long."""
 
     async def compact(self, message: bytes, limit: int) -> bytes:
-        raise AssertionError(f"{len(message)} bytes are no long message")
+        raise AssertionError(f"{len(message)} bytes are not a long message")
 
 
 PARSER = UnusedParser()

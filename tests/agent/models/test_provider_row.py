@@ -60,7 +60,7 @@ def test_a_made_up_provider_is_found_by_its_key_priced_and_answers(tmp_path: Pat
     assert done.stdout.splitlines() == ["acme https://acme.example secret 2.0 3.0", "acme answers"]
 
 
-# What is no provider: a package of Python's, and the one that Hermes means where it names none.
+# What is not a provider: a package of Python's, and the one that Hermes means where it names none.
 OTHERS = {("anthropic", "hooks/manifests/manifest.py"), ("openrouter", "config/hermes_model.py")}
 
 

@@ -211,10 +211,10 @@ def test_a_directory_that_is_swapped_for_a_link_in_between_leads_nowhere(workspa
 async def test_what_is_no_text_file_is_refused_without_waiting(use, home):
     os.mkfifo(home / "work/pipe")
     (home / "work/binary").write_bytes(b"\x7fELF\0\0")
-    for path, words in (("pipe", "no regular file"), ("deep", "is a directory"), ("binary", "no text file")):
+    for path, words in (("pipe", "not a regular file"), ("deep", "is a directory"), ("binary", "not a text file")):
         with pytest.raises(AgentError, match=words):
             await use("read_file", path=path)
-    with pytest.raises(AgentError, match="no regular file"):
+    with pytest.raises(AgentError, match="not a regular file"):
         await use("write_file", path="pipe", content="x")
     with pytest.raises(AgentError, match="missing not found"):
         await use("read_file", path="missing")

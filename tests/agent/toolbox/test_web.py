@@ -162,7 +162,7 @@ async def test_what_is_too_long_too_slow_no_text_or_refused_says_so(server, web_
     assert (await fetch_page(web, f"http://127.0.0.1:{port}/long")).endswith("x\n[cut after 100 characters]")
     hurried = web_options(here, timeout=0.5)
     for options, path, words in (
-        (web, "image", "which is no text"),
+        (web, "image", "which is not text"),
         (web, "gone", "410: gone for good"),
         (hurried, "slow", "longer than 0.5"),
     ):

@@ -333,8 +333,8 @@ async def test_what_it_reaches_is_shown(home: Home, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ("reads: [notes]\n", "reads` holds `notes`, which is no whole path; write it from / on, or from ~/ on"),
-        ("writes: [~ann/x]\n", "writes` holds `~ann/x`, which is no whole path"),
+        ("reads: [notes]\n", "reads` holds `notes`, which is not a whole path; write it from / on, or from ~/ on"),
+        ("writes: [~ann/x]\n", "writes` holds `~ann/x`, which is not a whole path"),
         ("net: 443\n", "`net` is a number"),
         ("net: [0]\n", "`net.1` is out of range"),
         ("net: maybe\n", "`net` is text"),

@@ -141,7 +141,7 @@ def test_a_link_that_stays_inside_is_kept_through_others(folder: Path) -> None:
 
 def test_what_is_no_file_is_refused_and_not_waited_for(folder: Path) -> None:
     os.mkfifo(folder / "pipe")
-    with pytest.raises(HookError, match="pipe is no file"):
+    with pytest.raises(HookError, match="pipe is not a file"):
         read_whole_folder(folder)
 
 

@@ -50,7 +50,7 @@ async def test_a_handler_that_returns_its_context_has_only_changed_it(make: Make
 
 
 async def test_what_has_no_form_in_json_is_named(make: Make) -> None:
-    with pytest.raises(HookFailed, match="the field 'a' is no JSON: object has no form in JSON"):
+    with pytest.raises(HookFailed, match="the field 'a' is not JSON: object has no form in JSON"):
         await changes(make, "c['a'] = object()", ("a",))
 
 

@@ -100,8 +100,8 @@ async def test_decisions_arrive_as_they_are() -> None:
 
 
 ODD = [
-    (b"", "no JSON", "garbled"),
-    (b"<html>", "no JSON; it begins with '<html>'", "garbled"),
+    (b"", "not JSON", "garbled"),
+    (b"<html>", "not JSON; it begins with '<html>'", "garbled"),
     (b"[]", "is a list", "garbled"),
     (b'{"id":1,"result":[1]}', "result is a list", "garbled"),
     (b'{"id":1,"result":"x"}', "result is a str", "garbled"),
@@ -109,7 +109,7 @@ ODD = [
     (b'{"id":1,"error":{"code":-32000,"message":"nope"}}', "says: nope", "raised"),
     (b'{"id":1,"error":"nope"}', "says: nope", "raised"),
     (b'{"id":1,"result":{"decision":"perhaps"}}', "unknown decision", "garbled"),
-    (b"[" * 10_000, "no JSON", "garbled"),
+    (b"[" * 10_000, "not JSON", "garbled"),
     (b'{"id":1,"result":{"a":[' + b"1," * 200_000 + b"1]}}", "values", "garbled"),
 ]
 

@@ -138,7 +138,7 @@ async def test_a_call_is_one_request_and_its_answer_is_taken_as_over_http(server
 @pytest.mark.parametrize(
     ("handle", "what", "kind"),
     [
-        (lambda _: b"", "no JSON", "garbled"),
+        (lambda _: b"", "not JSON", "garbled"),
         (lambda _: {"id": 9, "result": {}}, "to request '9'", "garbled"),
         (lambda one: {"id": one["id"], "result": {"decision": "perhaps"}}, "unknown decision", "garbled"),
         (lambda one: {"id": one["id"], "error": {"message": "nope"}}, "says: nope", "raised"),

@@ -238,7 +238,7 @@ async def test_http_has_its_own_answers() -> None:
 
 async def test_an_answer_that_is_no_json_is_an_error() -> None:
     server = HookServer({"my:event": lambda event: {"x": object()}})
-    assert "no JSON" in (await call(server, "my:event"))["error"]["message"]
+    assert "not JSON" in (await call(server, "my:event"))["error"]["message"]
 
 
 async def test_the_application_lives_and_dies_as_asgi_wants() -> None:
