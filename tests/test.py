@@ -1,6 +1,6 @@
 """`./x test`: is a change right? The answer takes minutes. `./x test --all`: everything, as CI runs it.
 
-The checks come first, and it ends there when one fails. Then four workers run the tests, and what failed is run once
+The checks come first, and it ends there when one fails. Then six workers run the tests, and what failed is run once
 more, alone: a test that passes then is *unsteady*. Up to three of those do not fail the run; whoever sees one mends it,
 or enters it in `tests/unsteady.toml` with the day and what is known. `./x test ARGUMENT...` is pytest alone: no checks,
 no workers, and each test that is named runs.
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".pytest_cache" / "v" / "gateway"
 UNSTEADY = ROOT / "tests" / "unsteady.toml"
 CHECKS = ("format", "lint", "types", "floors", "names")
-WORKERS = 4  # on two cores, since much of it is waiting
+WORKERS = 6  # on two cores, since much of it is waiting
 ALONE = "tests/chaos"  # kills, and sets back clocks, in time: it wants the machine for itself
 MOST_UNSTEADY = 3
 FAILED = 1  # as pytest ends when tests failed
@@ -48,14 +48,17 @@ def main(args: Sequence[str]) -> int:
     if args not in ([], ["--all"]):
         os.execv(sys.executable, [sys.executable, "-m", "pytest", *args])
     begun = time.monotonic()
-    if code := check(CHECKS):
+    chosen = [f"--ignore={ALONE}", *([] if args else ["-m", "not thorough"])]
+    collection = [sys.executable, "-m", "pytest", "-qq", "--collect-only", *chosen]
+    # Beside the checks, which keep one core busy: in a new clone, each worker would compile each file.
+    with subprocess.Popen(collection, cwd=ROOT, stdout=subprocess.DEVNULL):
+        code = check(CHECKS)
+    if code:
         return code
     print(describe_left_out(is_whole=bool(args)), flush=True)
-    runs = [["-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder", f"--ignore={ALONE}"]]
+    runs = [["-n", str(WORKERS), "--dist", "loadfile", "--no-loadscope-reorder", *chosen]]
     if args:
         runs.append([ALONE])
-    else:
-        runs[0] += ["-m", "not thorough"]
     failures: dict[str, str] = {}
     is_broken = False
     for words in runs:

@@ -2,7 +2,7 @@
 
 - A test with the mark `thorough` is left to `./x test --all`. A file sets the mark, or the list of folders here does;
   and of parameters beyond the twentieth of one function four of five have it, chosen by their ids: the same each time.
-- A run without `thorough` tests does not import the files that have no others: all four workers would.
+- A run without `thorough` tests does not import the files that have no others: each worker would.
 - Dear files come first, so that no worker is left alone with one at the end.
 - The output of what failed is kept, for `tests/test.py` runs it once more.
 """
@@ -43,16 +43,23 @@ def pytest_collection_finish() -> None:
 @pytest.hookimpl(tryfirst=True)  # before pytest itself chooses by mark
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     seen: Counter[str] = Counter()
-    costs: defaultdict[Path, int] = defaultdict(int)
+    costs: defaultdict[Path, float] = defaultdict(float)
     for item in items:
         function = item.nodeid.partition("[")[0]
         seen[function] += 1
         is_rest = seen[function] > MOST_PARAMETERS and zlib.crc32(item.nodeid.encode()) % ONE_OF != 0
         if is_rest or not THOROUGH_FOLDERS.isdisjoint(item.path.parents):
             item.add_marker("thorough")
-        costs[item.path] += PROCESS_COST if item.get_closest_marker("process") else 1
+        costs[item.path] += estimate_cost(item)
     if hasattr(config, "workerinput"):  # one of several, to which files are handed out in this order
         items.sort(key=lambda item: -costs[item.path])
+
+
+def estimate_cost(item: pytest.Item) -> float:
+    """Take a test that may last longer than others for one that does."""
+    limit = item.get_closest_marker("timeout")
+    longer = limit.args[0] / float(item.config.getini("timeout")) if limit else 1
+    return longer * (PROCESS_COST if item.get_closest_marker("process") else 1)
 
 
 def pytest_configure(config: pytest.Config) -> None:
