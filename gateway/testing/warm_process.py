@@ -19,15 +19,21 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+import anyio
 
 import gateway.config
 import gateway.daemon
 from gateway.adapters.shared.folder import load_settings_schema
+from gateway.config.home import Home
+from gateway.config.loading import load_configuration
 
 LONGEST_REQUEST = 1 << 18
 MOST_DESCRIPTORS = 4  # standard input, output and errors, and the one for its number and exit code
+NO_HOME = Path("/nowhere")
 PROGRAM = "gateway.cli"  # run by its name, as Python's `-m` does: it imports us, we do not import it
 
 
@@ -45,7 +51,8 @@ class WarmProcess:
         self._commands: dict[str, str] = {name: module for name, (module, _) in self._program.COMMANDS.items()}
         for package in (gateway.config, gateway.daemon):  # commands read the first, `run` needs the second
             load_whole(package)
-        load_settings_schema()
+        load_configuration(load_settings_schema(), Home(NO_HOME), {})  # every command needs the tables that it makes
+        anyio.run(anyio.sleep, 0)  # loads anyio's part for asyncio
         self._interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the tests, which end us
 
     def serve(self) -> None:
