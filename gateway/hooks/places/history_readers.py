@@ -44,13 +44,22 @@ def _passes_event_on(name: str, source: bytes) -> bool:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return True
-    nodes = [*ast.walk(tree)]
-    handlers = [one for one in nodes if isinstance(one, _Function) and (one.decorator_list or one.name == "handle")]
-    is_registered_by_call = any(isinstance(one, ast.Call) and isinstance(one.func, ast.Call) for one in nodes)
+    around = _map_parents(tree)
+    handlers = [one for one in around if isinstance(one, _Function) and (one.decorator_list or one.name == "handle")]
+    is_registered_by_call = any(isinstance(one, ast.Call) and isinstance(one.func, ast.Call) for one in around)
     if is_registered_by_call or (name == HANDLER_FILE and not handlers):
         return True
-    around = {below: one for one in nodes for below in ast.iter_child_nodes(one)}
     return any(_uses_as_whole(handler, around) for handler in handlers)
+
+
+def _map_parents(tree: ast.Module) -> Mapping[ast.AST, ast.AST]:
+    """Map each part of a module to the part around it."""
+    around, nodes = dict[ast.AST, ast.AST](), list[ast.AST]([tree])
+    for one in nodes:
+        below = [*ast.iter_child_nodes(one)]
+        around |= dict.fromkeys(below, one)
+        nodes += below
+    return around
 
 
 def _uses_as_whole(handler: _Function, around: Mapping[ast.AST, ast.AST]) -> bool:
