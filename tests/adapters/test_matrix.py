@@ -20,7 +20,7 @@ from gateway.testing.networks.suite_media import *  # noqa: F403 - each test of 
 from gateway.testing.networks.wire import ANN, BEN, GROUP
 from tests.adapters.matrix_server import serving_matrix
 from tests.adapters.matrix_wire import MatrixWire
-from tests.hermes.test_plugins_beside_hermes import install
+from tests.environments import install
 
 LEFT_OUT = {
     "Matrix has no albums": ("test_an_album_is_one_message",),

@@ -40,6 +40,7 @@ PACKAGE = {"greetings/__init__.py": "", **{f"greetings/greet/{name}": text for n
 MORE_THAN_ALLOWED = 65 << 20
 WITHOUT_SSHD = (pytest.mark.wants("an sshd"), pytest.mark.skip(reason="there is no sshd"))
 by_ssh = pytest.param("git+ssh", marks=() if SSHD else WITHOUT_SSHD)
+THOROUGH_SSH = pytest.param("git+ssh", marks=(pytest.mark.thorough, *by_ssh.marks))
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,11 @@ def address(request: pytest.FixtureRequest, place: Place, gateway: GatewayProces
 
 by_web = pytest.mark.parametrize("address", ["path", "http", "https"], indirect=True)
 by_git = pytest.mark.parametrize("address", ["git+file", "git+http", "git+https", by_ssh], indirect=True)
+by_git_thoroughly = pytest.mark.parametrize(  # what git brought is looked at in the same way, however it came
+    "address",
+    ["git+file", *(pytest.param(way, marks=pytest.mark.thorough) for way in ("git+http", "git+https")), THOROUGH_SSH],
+    indirect=True,
+)
 
 
 def refuse(gateway: GatewayProcess, place: Place, source: str, said: str) -> None:
@@ -204,7 +210,7 @@ REPOSITORIES: dict[str, tuple[Callable[[Path], object], str]] = {
 }
 
 
-@by_git
+@by_git_thoroughly
 @pytest.mark.parametrize("how", REPOSITORIES)
 def test_a_hostile_repository_is_refused(gateway: GatewayProcess, place: Place, address: str, how: str) -> None:
     change, said = REPOSITORIES[how]

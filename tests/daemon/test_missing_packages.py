@@ -12,7 +12,7 @@ import pytest
 
 from gateway.testing import GatewayProcess
 from tests.daemon.test_hostile_peers import answering
-from tests.lean_environment import make_lean_environment
+from tests.environments import make_lean_environment
 
 pytestmark = pytest.mark.process
 

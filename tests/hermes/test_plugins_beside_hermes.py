@@ -1,12 +1,9 @@
 """The same plugin folder in Hermes itself and here: what its callbacks see, call by call and key by key."""
 
-import fcntl
-import hashlib
 import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,11 +12,11 @@ import pytest
 
 from gateway.hermes.modules import HERMES_OWN_MODULES
 from gateway.testing import GatewayProcess
+from tests.environments import install
 from tests.hermes.test_plugins import PLUGINS, wants
 
 pytestmark = [pytest.mark.process, pytest.mark.machine, pytest.mark.timeout(600), pytest.mark.thorough]
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hermes-gateway-tests"
 LOCKS = Path(__file__).parent
 SIDE = Path(__file__).with_name("hermes_side.py")
 SEEN = "seen-plugin.jsonl"
@@ -41,26 +38,7 @@ Seen = list[tuple[str, dict[str, Any]]]
 def hermes() -> Path:
     """An interpreter that has hermes-agent: HERMES_PYTHON, or one in an environment that is made once and kept."""
     named = os.environ.get("HERMES_PYTHON")
-    return Path(named) if named else install("hermes-agent")
-
-
-def install(package: str, locks: Path = LOCKS) -> Path:
-    """The interpreter of an environment with this package, as its lock says; made once on a machine, for all clones."""
-    lock = locks / f"{package}.lock"
-    digest = hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()[:16]
-    place = CACHE / f"{package}-{digest}"
-    place.mkdir(parents=True, exist_ok=True)
-    python = place / "bin" / "python"
-    with (CACHE / f"{package}.lock").open("w") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)  # another clone may be at it
-        if not (place / "ready").exists():
-            made = run([sys.executable, "-m", "venv", "--clear", str(place)])
-            if made.returncode == 0:
-                made = run([str(python), "-m", "pip", "install", "-q", "--require-hashes", "-r", str(lock)])
-            if made.returncode:
-                pytest.fail(f"{package} cannot be installed here: {made.stderr[-300:]}")
-            (place / "ready").touch()
-    return python
+    return Path(named) if named else install("hermes-agent", LOCKS)
 
 
 def environ_of(home: Path, **more: str) -> dict[str, str]:

