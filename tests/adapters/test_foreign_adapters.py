@@ -221,11 +221,11 @@ def test_doctor_and_audit_say_whose_code_runs_inside(aviary: Aviary) -> None:
 @pytest.mark.process
 def test_one_that_calls_itself_like_another_is_passed_over(aviary: Aviary) -> None:
     aviary.settle({"settings.py": SETTINGS})
-    for name in ("telegram", "web", "Night-Owl", "class"):
+    for name in ("telegram", "web", "desk", "internal", "Night-Owl", "class"):
         shutil.copytree(aviary.owl, aviary.place / name)
     said = aviary.cli("config", "check")
     assert said.returncode == 0
-    for name in ("telegram", "web", "Night-Owl", "class"):
+    for name in ("telegram", "web", "desk", "internal", "Night-Owl", "class"):
         assert f"{aviary.place / name} is not a valid name for a network" in said.stdout
 
 

@@ -14,6 +14,7 @@ from gateway.testing.gateway_process import FREE_PORT
 from gateway.testing.networks.wire import ANN
 from tests.desk.desk_program import CALL, Desk, add_hook, make_call, make_event
 from tests.desk.test_desk import GUARD
+from tests.spine import until
 from tests.web.visits import Visit, send, visit
 
 pytestmark = pytest.mark.process
@@ -65,6 +66,9 @@ async def test_a_question_by_a_key_is_answered_in_a_chat_and_ends_with_the_key(d
     asked = post(desk, key)
     await desk.wire.press(await desk.question(), "Yes", by=ANN)
     assert json.loads((await asked).body)["hookSpecificOutput"]["decision"] == {"behavior": "allow"}
+    await until(lambda: "desk:laptop" in str(desk.gateway.call("people.list")), "the key's owner")
+    gone = await to_thread.run_sync(desk.gateway.cli, "people", "forget", "desk:laptop", "--yes")
+    assert ("1 x conversation" in gone.stdout, "keys revoke laptop" in gone.stderr) == (True, True), gone.stderr
     asked = post(desk, key)
     shown = await desk.question()
     await to_thread.run_sync(desk.gateway.cli, "keys", "revoke", "laptop")

@@ -19,13 +19,16 @@ from gateway.people.person import Person, parse_person
 from gateway.people.removal import PersonRemoval
 from gateway.people.traces import PersonTraces, pick_turns
 from gateway.people.verbs import PeopleListParams, PeopleOrder, PersonParams
+from gateway.questions.proposals import DESK
 from gateway.records.activity import CALLER, OWNER
 from gateway.records.names import fold_name
+from gateway.records.records import ProgramKey
 from gateway.sessions.export import as_json
 from gateway.sessions.search import Speaker
 from gateway.sessions.session import Session
 from gateway.threads import run_in_thread
 from gateway.verbs import Notify
+from gateway.web.program_keys import ProgramKeys
 
 PIECE = 200_000  # characters of an archive in one notification
 
@@ -133,9 +136,17 @@ async def people_forget(base: Base, storage: Storage, people: People, params: Pe
     left = await run_in_thread(list_leftovers, base.home, person)
     if (twin := Person(PLATFORM, str(person))) in await _traces_of(base, storage).list_speakers():
         left.append(f"{twin}: who they are on the page, by a link: hermes-gateway people forget {twin}")
-    if person.platform == API and (key := people.keys.find_speaker(person.user_id)):
+    if key := _find_key(people.keys, person):
         left.append(f"the key {key.name}: its program may speak for them again: hermes-gateway keys revoke {key.name}")
     return {**msgspec.structs.asdict(gone), "left": left}
+
+
+def _find_key(keys: ProgramKeys, person: Person) -> ProgramKey | None:
+    """Return the API key whose program may come back as this person."""
+    if person.platform == API:
+        return keys.find_speaker(person.user_id)
+    of_desks = (one for one in keys.keys if one.role == "desk" and person == (DESK, one.name))
+    return next(of_desks, None)
 
 
 async def people_export(base: Base, storage: Storage, people: People, params: PersonParams, notify: Notify) -> Any:
