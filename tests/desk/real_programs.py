@@ -3,19 +3,22 @@
 Their model is on loopback. To try a newer version, write it into programs.json.
 """
 
+import hashlib
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gateway.config.home import get_process_environment
+from gateway.testing.patience import wait_until
 from tests.desk.desk_program import RECORDED
+from tests.desk.screen import Screen
 
 LONGEST = 180.0
 ALONE = ("unshare", "-rn", "sh", "-c", 'ip link set lo up; exec "$@"', "-")  # a network without any other host
@@ -28,6 +31,8 @@ sandbox_mode = "danger-full-access"
 check_for_update_on_startup = false
 [analytics]
 enabled = false
+[projects."{project}"]
+trust_level = "trusted"
 [model_providers.stub]
 name = "stub"
 base_url = "http://127.0.0.1/v1"
@@ -43,7 +48,10 @@ GEMINI_SETTINGS: dict[str, Any] = {
 
 
 class Kind(NamedTuple):
-    """How npm installs a program, and how it is started. `free`: the option by which it asks nothing itself."""
+    """How npm installs a program, and how it is started. `free`: the option by which it asks nothing itself.
+
+    `screen`: how it is started on a screen, if it asks for itself only there; `dialog`: words of its own dialog.
+    """
 
     package: str
     file: str
@@ -52,6 +60,8 @@ class Kind(NamedTuple):
     free: tuple[str, ...] = ()
     settings: Mapping[str, str] = {}
     """Other files of its home."""
+    screen: tuple[str, ...] = ()
+    dialog: str = ""
 
 
 KINDS = {
@@ -79,6 +89,14 @@ KINDS = {
         ),
         {"STUB_KEY": "x"},
         settings={".codex/config.toml": CODEX_SETTINGS},
+        screen=(
+            "--no-daemon",
+            "--dangerously-bypass-hook-trust",
+            *("-c", 'approval_policy="on-request"', "-c", 'sandbox_mode="read-only"'),
+            *("-c", 'model_providers.stub.base_url="{model}/v1"'),
+            "do it",
+        ),
+        dialog="Would you like to run the following command?",
     ),
     "gemini": Kind(
         "@google/gemini-cli",
@@ -108,34 +126,37 @@ class RealProgram:
     def __init__(self, name: str, file: Path, home: Path) -> None:
         self.kind, self.file, self.home, self.project = KINDS[name], file, home, home / "project"
         self.project.mkdir()
-        self.output = home / "output"  # of the last call
         self.write_settings(home)
 
     def write_settings(self, home: Path) -> None:
         """Write what the program needs in a home, without any hook."""
         for path, text in self.kind.settings.items():
             (home / path).parent.mkdir(parents=True, exist_ok=True)
-            (home / path).write_text(text)
+            (home / path).write_text(text.replace("{project}", str(self.project)))
 
-    def make_words(self, command: str, *, is_free: bool = True) -> list[str]:
-        words = [*(self.kind.free if is_free else ()), *self.kind.words]
+    def make_words(self, command: str, words: tuple[str, ...]) -> list[str]:
         return [sys.executable, str(MODEL), command, "--", str(self.file), *words]
 
+    def make_environ(self) -> dict[str, str]:
+        path = os.pathsep.join((str(Path(shutil.which("node") or "").parent), os.defpath))
+        return {**self.kind.environ, "HOME": str(self.home), "PATH": path, "LANG": "C.UTF-8"}
+
     def run(self, command: str, *, is_free: bool = True, is_alone: bool = True, seconds: float = LONGEST) -> bool:
-        """Have the model call the shell with this command; return False if the program had to be ended."""
-        environ = {**self.kind.environ} | {
-            "HOME": str(self.home),
-            "PATH": os.pathsep.join((str(Path(shutil.which("node") or "").parent), os.defpath)),
-            "LANG": "C.UTF-8",
-        }
+        """Have the model call the shell with this command; return False if the program had to be ended.
+
+        A program that is not free asks for itself, on a screen if it has to.
+        """
+        if self.kind.screen and not is_free:
+            return self.run_on_screen(command)
+        environ = self.make_environ()
         if not is_alone:  # no other host for it either, so that it waits for none
             environ |= {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
         alone = [*ALONE] if is_alone and can_be_alone() else []
-        output = self.output.open("wb")
+        words = self.make_words(command, (*(self.kind.free if is_free else ()), *self.kind.words))
         with (
-            output,
+            self.find_output(command).open("wb") as output,
             subprocess.Popen(
-                [*alone, *self.make_words(command, is_free=is_free)],
+                [*alone, *words],
                 cwd=self.project,
                 env=environ,
                 stdin=subprocess.DEVNULL,
@@ -151,8 +172,40 @@ class RealProgram:
                 return False
         return True
 
-    def read_output(self) -> str:
-        return self.output.read_text(errors="replace")
+    def run_on_screen(self, command: str, is_noted: Callable[[], bool] = lambda: True) -> bool:
+        """Run it as `run` does, on a screen; at its own dialog, press Escape, and return False when that is noted."""
+        alone = [*ALONE] if can_be_alone() else []
+        words = [*alone, *self.make_words(command, self.kind.screen)]
+        with Screen(self.project, words, self.make_environ()) as screen:
+
+            def has_stopped() -> bool:
+                if shown := screen.show():
+                    self.find_output(command).write_text(shown)
+                return not shown or self.kind.dialog in shown
+
+            wait_until(has_stopped, what=f"the end of {command} on a screen")
+            if not self.shows_dialog(command):
+                return True
+            wait_until(lambda: self.has_left_dialog(screen) and is_noted(), what="the end of the dialog")
+        return False
+
+    def has_left_dialog(self, screen: Screen) -> bool:
+        """Press Escape unless the dialog is over; it ignores keys that come too early."""
+        if self.kind.dialog not in screen.show():
+            return True
+        screen.press("Escape")
+        return False
+
+    def find_output(self, command: str) -> Path:
+        return self.home / f"output-{hashlib.sha256(command.encode()).hexdigest()[:12]}"
+
+    def read_output(self, command: str) -> str:
+        """Return what the program wrote, or showed last, at the last call with this command."""
+        return self.find_output(command).read_text(errors="replace")
+
+    def shows_dialog(self, command: str) -> bool:
+        """Return True if its own dialog ended the last call with this command."""
+        return bool(self.kind.dialog) and self.kind.dialog in self.read_output(command)
 
 
 @cache

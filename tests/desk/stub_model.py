@@ -1,7 +1,8 @@
 """A model on loopback for Claude Code, Codex and Gemini CLI: it calls the shell once, and repeats the result.
 
 `python stub_model.py COMMAND -- PROGRAM...` serves it, runs the program with its address (`{model}` in a word), and
-ends with it. So both can be in a network of their own, without any other host.
+ends with it. So both can be in a network of their own, without any other host. On a screen, where a program waits for
+the next prompt, it ends the program after the result.
 """
 
 import json
@@ -14,18 +15,23 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 LONGEST = 2000  # characters of a result that are repeated
+END_SECONDS = 2.0  # a program has for its last hooks
+
+has_result = threading.Event()
+
+ESCALATED = {"sandbox_permissions": "require_escalated", "justification": "to make it"}  # for this, Codex asks
 
 
 def answer_claude(body: dict[str, Any], command: str) -> Iterable[dict[str, Any]]:
     last = json.dumps(body["messages"][-1])
-    has_result = "tool_result" in last
-    if "Bash" in {tool.get("name") for tool in body.get("tools", ())} and not has_result:
+    is_over = "tool_result" in last
+    if "Bash" in {tool.get("name") for tool in body.get("tools", ())} and not is_over:
         call = {"command": command, "description": "a test"}
         empty = {"type": "tool_use", "id": f"toolu_{os.urandom(10).hex()}", "name": "Bash", "input": {}}
         delta, stop = {"type": "input_json_delta", "partial_json": json.dumps(call)}, "tool_use"
     else:
         empty = {"type": "text", "text": ""}
-        delta, stop = {"type": "text_delta", "text": last[:LONGEST] if has_result else "ok"}, "end_turn"
+        delta, stop = {"type": "text_delta", "text": last[:LONGEST] if is_over else "ok"}, "end_turn"
     usage = {"input_tokens": 10, "output_tokens": 5}
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": body["model"], "content": []}
     yield {"type": "message_start", "message": message | {"stop_reason": None, "stop_sequence": None, "usage": usage}}
@@ -34,6 +40,8 @@ def answer_claude(body: dict[str, Any], command: str) -> Iterable[dict[str, Any]
     yield {"type": "content_block_stop", "index": 0}
     yield {"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": None}, "usage": usage}
     yield {"type": "message_stop"}
+    if is_over:
+        has_result.set()
 
 
 def answer_codex(body: dict[str, Any], command: str) -> Iterable[dict[str, Any]]:
@@ -42,12 +50,15 @@ def answer_codex(body: dict[str, Any], command: str) -> Iterable[dict[str, Any]]
         text = {"type": "output_text", "text": json.dumps(results)[-LONGEST:], "annotations": []}
         item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [text]}
     else:
-        call = {"name": "exec_command", "arguments": json.dumps({"cmd": command}), "status": "completed"}
+        args = {"cmd": command} | (ESCALATED if sys.stdin.isatty() else {})
+        call = {"name": "exec_command", "arguments": json.dumps(args), "status": "completed"}
         item = {"type": "function_call", "id": "fc_1", "call_id": f"call_{os.urandom(6).hex()}", **call}
     usage = {"input_tokens": 10, "input_tokens_details": None, "output_tokens": 5, "output_tokens_details": None}
     yield {"type": "response.created", "response": {"id": "resp_1"}}
     yield {"type": "response.output_item.done", "output_index": 0, "item": item}
     yield {"type": "response.completed", "response": {"id": "resp_1", "usage": usage | {"total_tokens": 15}}}
+    if results:
+        has_result.set()
 
 
 def answer_gemini(body: dict[str, Any], command: str) -> Iterable[dict[str, Any]]:
@@ -102,6 +113,14 @@ class Model(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
 
+def end_after_result(program: "subprocess.Popen[bytes]") -> None:
+    has_result.wait()
+    try:
+        program.wait(END_SECONDS)
+    except subprocess.TimeoutExpired:
+        program.terminate()
+
+
 def main(command: str, program: list[str]) -> int:
     Model.wanted = command
     with ThreadingHTTPServer(("127.0.0.1", 0), Model) as server:
@@ -109,7 +128,10 @@ def main(command: str, program: list[str]) -> int:
         address = f"http://127.0.0.1:{server.server_port}"
         environ = os.environ | {"ANTHROPIC_BASE_URL": address, "GOOGLE_GEMINI_BASE_URL": address}
         words = [word.replace("{model}", address) for word in program]
-        code = subprocess.run(words, env=environ, stdin=subprocess.DEVNULL, check=False).returncode
+        with subprocess.Popen(words, env=environ) as started:
+            if sys.stdin.isatty():
+                threading.Thread(target=end_after_result, args=(started,), daemon=True).start()
+            code = started.wait()
         server.shutdown()
     return code
 

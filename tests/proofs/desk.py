@@ -3,9 +3,9 @@
 npm installs each at a fixed version. It plays against a model on loopback, in a network without any other host, and
 each call makes a file, so the file shows what happened. Hooks let a call pass, deny it, or ask; an owner answers on
 Telegram's server on loopback, or no one does; the gateway is killed between question and press, is down, or revokes
-the key. Then the program tries to approve a question, each time by a call that an owner allows. The form of what it
-sends, and how it takes each answer, are compared with `tests/desk/programs.json`. The short form installs nothing and
-is left out, as is a host without npm.
+the key. Codex puts its own question on a screen, in tmux. Then the program tries to approve a question, each time by a
+call that an owner allows. The form of what it sends, and how it takes each answer, are compared with
+`tests/desk/programs.json`. The short form installs nothing and is left out, as is a host without npm.
 """
 
 import asyncio
@@ -23,17 +23,21 @@ from anyio import to_thread
 from gateway.desk.programs import PROGRAMS, make_decision, make_permission_answer
 from gateway.testing.networks.wire import ANN, Shown
 from tests.desk.desk_program import RECORDED, Desk, add_hook, open_desk
-from tests.desk.real_programs import RealProgram, install_program
+from tests.desk.real_programs import LONGEST, RealProgram, install_program
 from tests.desk.test_programs import RULES
 from tests.proof_table import ROOT, Row, Trial, make_row
+from tests.spine import until
 
 COLUMNS = ("what", "promised", "came")
 WIDEST = 48
 ROUNDS = 20  # events of each situation
 AT_ONCE = 4  # calls of the program that run at the same time
 SHORT_WAIT = "desk: {wait: 2s}\n"
-PATIENCE = 30.0  # seconds after which a program waits for ever
-ON_SCREEN = {"claude": (), "codex": ("PermissionRequest", "Interrupt"), "gemini": ()}  # what is sent nowhere else
+PATIENCE = 30.0  # seconds after which a program that is known to wait for ever waits so
+LONGEST_START = 120.0  # seconds until a question, since the host may be busy
+LAST_WORDS = 300  # characters of a program's output, for a call that did not do what was promised
+DIALOG = "its dialog"
+ENDED = "Interrupt"  # what a program sends at Escape in its own dialog
 REFUSED = "asks this gateway before it runs a tool"
 
 Deed: TypeAlias = Callable[[Desk, Sequence[int]], Awaitable[object]]
@@ -55,17 +59,22 @@ def prove_program(name: str, trial: Trial) -> Iterator[Row]:
         yield Row((f"{title}: left out", "", ""), remarks=(why,))
         return
     yield make_row(f"{title} {version}", "", "")
-    for at, play in enumerate(one for one in PLAYS if name == "claude" or not one.is_own):
+    for at, play in enumerate(one for one in PLAYS if PROGRAMS[name].events.question or not one.is_own):
         trial.tell(f"{title}: {play.what}")
-        made = anyio.run(play_calls, trial.folder / f"{name}-{at}", name, file, play)
-        promised = [number for number in range(play.rounds) if play.runs(number)]
-        came = f"{len(made)} of {play.rounds} ran" if len(made) != len(promised) or made == promised else str(made)
-        yield make_row(f"- {play.what}", f"{len(promised)} of {play.rounds} ran", came, made == promised)
+        ran = anyio.run(play_calls, trial.folder / f"{name}-{at}", name, file, play)
+        yield make_play_row(play, ran)
     for what, came, said in anyio.run(try_all, trial.folder / f"{name}-tries", name, file):
-        remarks = () if REFUSED in said else (f"{title} {what}: {' '.join(said.split())[-300:]}",)
+        remarks = () if REFUSED in said else (f"{title} {what}: {' '.join(said.split())[-LAST_WORDS:]}",)
         yield make_row(f"- approves itself {what}", "no", came, came == "no", remarks)
     for what, came in anyio.run(compare, trial.folder / f"{name}-table", name, file):
         yield make_row(f"- {what}", "as recorded", came, came == "as recorded")
+
+
+def make_play_row(play: "Play", ran: Sequence["Ran"]) -> Row:
+    promised, made = [one.number for one in ran if play.runs(one.number)], [one.number for one in ran if one.has_run]
+    came = f"{len(made)} of {play.rounds} ran" if len(made) != len(promised) or made == promised else str(made)
+    remarks = [f"call {one.number}: {one.said}" for one in ran if one.has_run != play.runs(one.number)]
+    return make_row(f"- {play.what}", f"{len(promised)} of {play.rounds} ran", came, not remarks, tuple(remarks))
 
 
 PARTS = {name: partial(prove_program, name) for name in PROGRAMS}
@@ -75,16 +84,21 @@ async def do_nothing(_desk: Desk, _numbers: Sequence[int]) -> None:
     """No one presses, and nothing happens."""
 
 
+async def find_question(desk: Desk, number: int) -> Shown:
+    """Return the question about this call; a gateway that was killed may show it twice."""
+    find = lambda: next((one for one in desk.list_open() if f"made-{number} " in one.text), None)  # noqa: E731
+    found: Shown = await until(find, f"the question about call {number}", LONGEST_START)
+    return found
+
+
 async def press_each(desk: Desk, numbers: Sequence[int]) -> None:
     """Answer the question about each call: Yes for the even ones."""
-    for _ in numbers:
-        shown = await desk.question()
-        is_even = any(f"made-{number} " in shown.text for number in numbers[::2])
-        await desk.wire.press(shown, "Yes" if is_even else "No", by=ANN)
+    for number in numbers:
+        await desk.wire.press(await find_question(desk, number), "Yes" if is_even(number) else "No", by=ANN)
 
 
 async def restart_between(desk: Desk, numbers: Sequence[int]) -> None:
-    shown = [await desk.question() for _ in numbers]
+    shown = [await find_question(desk, number) for number in numbers]
     await to_thread.run_sync(desk.gateway.kill)
     await to_thread.run_sync(desk.gateway.start)
     for one in shown:
@@ -111,8 +125,8 @@ async def connect_by_key(desk: Desk) -> None:
 async def revoke_key(desk: Desk, numbers: Sequence[int]) -> None:
     """Revoke the key while the first calls are asked; later calls come with a key that is gone."""
     if 0 in numbers:
-        for _ in numbers:
-            await desk.question()
+        for number in numbers:
+            await find_question(desk, number)
         await run_cli(desk, "keys", "revoke", KEY)
 
 
@@ -136,7 +150,7 @@ class Play(NamedTuple):
     prepare: Callable[[Desk], Awaitable[None]] = prepare_nothing
     settings: str = ""
     rounds: int = ROUNDS
-    is_own: bool = False  # the program's own question, which Claude alone puts without a screen
+    is_own: bool = False  # the program's own question
     is_alone: bool = True
 
 
@@ -165,21 +179,34 @@ PLAYS = (
 )
 
 
-async def play_calls(folder: Path, name: str, file: Path, play: Play) -> list[int]:
-    """Run the calls, some at once, and return the number of each call that made its file."""
+class Ran(NamedTuple):
+    """The end of a call: whether it made its file, and the last words of the program."""
+
+    number: int
+    has_run: bool
+    said: str
+
+
+async def play_calls(folder: Path, name: str, file: Path, play: Play) -> list[Ran]:
+    """Run the calls, some at once, and return the end of each."""
     async with open_desk(folder, play.settings) as desk:
         program = RealProgram(name, file, desk.home)
         await desk.connect(name)
         await add_hook(desk, "rules", "intercepts: [tool:before]\n", RULES)
         await play.prepare(desk)
         run = partial(program.run, is_free=not play.is_own, is_alone=play.is_alone)
+        commands = {number: f"touch made-{number} # {play.word}" for number in range(play.rounds)}
         for begin in range(0, play.rounds, AT_ONCE):
             numbers = range(begin, min(begin + AT_ONCE, play.rounds))
-            commands = [f"touch made-{number} # {play.word}" for number in numbers]
-            called = [asyncio.create_task(to_thread.run_sync(run, command)) for command in commands]
+            called = [asyncio.create_task(to_thread.run_sync(run, commands[number])) for number in numbers]
             await play.deed(desk, numbers)
             await asyncio.gather(*called)
-        return [number for number in range(play.rounds) if (program.project / f"made-{number}").exists()]
+        made = {number for number in commands if (program.project / f"made-{number}").exists()}
+        return [Ran(number, number in made, read_last_words(program, command)) for number, command in commands.items()]
+
+
+def read_last_words(program: RealProgram, command: str) -> str:
+    return " ".join(program.read_output(command).split())[-LAST_WORDS:]
 
 
 # The command of each try; `{mark}` is of the question that it would approve, and an owner lets the call itself run.
@@ -208,7 +235,7 @@ def list_tries(program: RealProgram, words: dict[str, object]) -> Iterator[tuple
     other = program.project / "other"  # a home without our lines
     other.mkdir()
     program.write_settings(other)
-    inner = program.make_words(f"{YES.format(**words)}; touch {program.project}/inner")
+    inner = program.make_words(f"{YES.format(**words)}; touch {program.project}/inner", program.kind.words)
     yield NESTED, f"HOME={other} {shlex.join(inner)}; test -e inner || exit 1"
 
 
@@ -226,7 +253,8 @@ async def try_all(folder: Path, name: str, file: Path) -> list[tuple[str, str, s
         for what, command in list_tries(program, words | {"file": f"{own.folder}/{own.file}"}):
             before = await run_cli(desk, "keys", "list", "--json")
             tried = program.project / "tried"
-            called = asyncio.create_task(to_thread.run_sync(program.run, f"{command}; touch tried"))
+            command += "; touch tried"
+            called = asyncio.create_task(to_thread.run_sync(program.run, command))
             while not called.done():  # one call may be asked for twice: by us, and by the program itself
                 if any(one.id not in desk.seen for one in desk.list_open()):
                     await desk.wire.press(await desk.question(), "Yes", by=ANN)
@@ -234,7 +262,7 @@ async def try_all(folder: Path, name: str, file: Path) -> list[tuple[str, str, s
             is_open = bool(shown.buttons) and not waiting.done()
             has_key = before != await run_cli(desk, "keys", "list", "--json")
             came = "yes" if has_key or not is_open else "no" if tried.exists() else "it did not try"
-            found.append((what, came, program.read_output()))
+            found.append((what, came, program.read_output(command)))
             tried.unlink(missing_ok=True)
             desk.file.write_text(settings)
         await desk.wire.press(shown, "No", by=ANN)
@@ -252,24 +280,33 @@ async def compare(folder: Path, name: str, file: Path) -> list[tuple[str, str]]:
     await to_thread.run_sync(folder.mkdir)
     program, recorded = RealProgram(name, file, folder), RECORDED[name]
     settings = folder / recorded["file"]
-    record = dict.fromkeys(recorded["sent"], f"(cat; echo) >>'{folder}/sent'")
-    set_hooks(settings, record)
-    for is_free in (True, False):
-        await to_thread.run_sync(partial(program.run, "touch made", is_free=is_free))
-    lines = filter(None, (folder / "sent").read_text().splitlines())
-    sent = {one["hook_event_name"]: one for one in map(json.loads, lines)}
-    asked = [event for event in recorded["taken"] if event not in ON_SCREEN[name]]
-    wanted = {event: describe(one) for event, one in recorded["sent"].items() if event not in ON_SCREEN[name]}
-    found = [("what it sends", describe_difference(wanted, {event: describe(one) for event, one in sent.items()}))]
-    for event in asked:
-        for given, taken in recorded["taken"][event].items():
+    found = [("what it sends", await to_thread.run_sync(record_events, program, recorded, settings, folder / "sent"))]
+    for event, answers in recorded["taken"].items():
+        for given, taken in answers.items():
             set_hooks(settings, {event: make_command(event, given)})
             call, is_free = f"touch {event}-{len(found)}", event == PROGRAMS[name].events.before
-            is_over = await to_thread.run_sync(partial(program.run, call, is_free=is_free, seconds=PATIENCE))
+            seconds = PATIENCE if taken == "waits" else LONGEST
+            is_over = await to_thread.run_sync(partial(program.run, call, is_free=is_free, seconds=seconds))
             has_run = (program.project / call.split()[1]).exists()
-            came = "runs" if has_run else "denied" if is_over else "waits"
+            came = "runs" if has_run else "denied" if is_over else DIALOG if program.shows_dialog(call) else "waits"
             found.append((f"takes {given or 'nothing'} at {event}", "as recorded" if came == taken else came))
     return found
+
+
+def record_events(program: RealProgram, recorded: dict[str, Any], settings: Path, sent: Path) -> str:
+    """Have the program send its events, and return how they differ in form from what was recorded."""
+    set_hooks(settings, dict.fromkeys(recorded["sent"], f"(cat; echo) >>'{sent}'"))
+    program.run("touch made")
+    if program.kind.screen:
+        program.run_on_screen("touch made", lambda: f'"{ENDED}"' in sent.read_text())
+    else:
+        program.run("touch made", is_free=False)
+    came: dict[str, Any] = {}
+    for one in map(json.loads, filter(None, sent.read_text().splitlines())):
+        came.setdefault(one["hook_event_name"], describe(one))
+    wanted = {event: describe(one) for event, one in recorded["sent"].items()}
+    differing = sorted(event for event in wanted | came if wanted.get(event) != came.get(event))
+    return f"other: {', '.join(differing)}" if differing else "as recorded"
 
 
 def set_hooks(settings: Path, commands: dict[str, str]) -> None:
@@ -297,8 +334,3 @@ def describe(sent: Any) -> Any:
     if isinstance(sent, dict):
         return {key: describe(value) for key, value in sorted(sent.items())}
     return type(sent).__name__
-
-
-def describe_difference(wanted: dict[str, Any], came: dict[str, Any]) -> str:
-    differing = sorted(event for event in wanted | came if wanted.get(event) != came.get(event))
-    return f"other: {', '.join(differing)}" if differing else "as recorded"
