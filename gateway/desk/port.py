@@ -65,11 +65,10 @@ async def find_answer(desk: Desk, keys: ProgramKeys, key: ProgramKey, request: H
                 tasks.start_soon(stop_after, wait, tasks.cancel_scope)
             found = await desk.find_answer(call)
             tasks.cancel_scope.cancel()
-    except anyio.get_cancelled_exc_class():  # the connection broke; if the gateway stops, the question stays
-        desk.questions.tasks.start_soon(desk.questions.withdraw, call)
-        raise
+    finally:
+        if found is None:  # if the gateway stops, the question stays
+            desk.questions.tasks.start_soon(desk.questions.withdraw, call)
     if found is None:
-        await desk.questions.withdraw(call)
         raise WebRefusal(HTTPStatus.UNAUTHORIZED, REVOKED)
     return found
 

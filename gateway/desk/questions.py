@@ -36,9 +36,11 @@ from gateway.questions.proposals import (
 )
 from gateway.records.activity import Activity
 from gateway.records.records import ActivityRecord
+from gateway.worker.process_tree import is_running
 
 MOST_SHOWN = 200_000  # characters of a call; a network shows a long one as a file
 MOST_OPEN = 20
+BACK_SECONDS = 5.0  # a caller that lost its connection asks again, for example when a proxy ended it
 REFUSED = "An owner refused this in a chat. Go on without it, or ask them."
 TOO_LONG = "This call is too long to show in a chat. Split it."
 TOO_MANY = f"{MOST_OPEN} questions wait for an owner already. Wait for their answers, then try again."
@@ -131,9 +133,13 @@ class DeskQuestions(msgspec.Struct, frozen=True):
         return await self._conclude(question, key)
 
     async def withdraw(self, call: DeskCall) -> None:
-        """Withdraw the questions about this call, whose caller has left."""
-        for key in [key for key, one in self.waiting.items() if one.call is call]:
-            await self._withdraw(self.waiting.pop(key), key, GONE)
+        """Withdraw the questions about this call, whose caller has left, unless it asks again at once."""
+        left = {key: one for key, one in self.waiting.items() if one.call is call}
+        if left and is_running(call.asker):
+            await anyio.sleep(BACK_SECONDS)
+        for key, one in left.items():
+            if self.waiting.get(key) is one:
+                await self._withdraw(self.waiting.pop(key), key, GONE)
 
     async def end(self, later: DeskCall) -> None:
         """Withdraw what was answered at the desk, as this later event shows."""

@@ -5,19 +5,25 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 from anyio import to_thread
 
+from gateway.desk.ask import PAUSE, TRIES_AGAIN
 from gateway.testing.gateway_process import FREE_PORT
 from gateway.testing.networks.wire import ANN
+from gateway.web.key_check import MOST_WRONG
 from tests.desk.desk_program import CALL, Desk, add_hook, make_call, make_event
 from tests.desk.test_desk import GUARD
 from tests.spine import until
 from tests.web.visits import Visit, send, visit
 
 pytestmark = pytest.mark.process
+
+Connection: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+LONGEST_TRIES = TRIES_AGAIN * PAUSE  # seconds in which a command tries again
 
 
 async def make_key(desk: Desk, name: str, role: str = "desk") -> str:
@@ -76,15 +82,34 @@ async def test_a_question_by_a_key_is_answered_in_a_chat_and_ends_with_the_key(d
     await desk.closed(shown, "does not ask any more")
 
 
-async def test_a_caller_that_hangs_up_at_the_port_withdraws_its_question(desk: Desk) -> None:
-    key, body = await make_key(desk, "laptop"), CALL.encode()
+async def open_request(desk: Desk, path: str, *headers: str, body: bytes) -> Connection:
+    """Send a request on a connection of its own."""
     host, _, port = url_of(desk).removeprefix("http://").partition(":")
-    _, writer = await asyncio.open_connection(host, int(port))
-    head = f"POST /desk/claude HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {key}\r\nContent-Length: {len(body)}"
+    reader, writer = await asyncio.open_connection(host, int(port))
+    head = "\r\n".join((f"POST {path} HTTP/1.1", f"Host: {host}", f"Content-Length: {len(body)}", *headers))
     writer.write(f"{head}\r\n\r\n".encode() + body)
+    return reader, writer
+
+
+async def test_a_caller_that_hangs_up_at_the_port_withdraws_its_question(desk: Desk) -> None:
+    key = await make_key(desk, "laptop")
+    _, writer = await open_request(desk, "/desk/claude", f"Authorization: Bearer {key}", body=CALL.encode())
     shown = await desk.question()
     writer.close()
     await desk.closed(shown, "does not ask any more")
+
+
+async def test_a_caller_whose_connection_a_proxy_ends_finds_its_question(desk: Desk) -> None:
+    headers = (f"Authorization: Bearer {await make_key(desk, 'laptop')}", "X-Desk-Token: one")
+    body = f"claude PermissionRequest 1 {len(CALL)}\n{CALL}".encode()
+    _, first = await open_request(desk, "/desk", *headers, body=body)
+    shown = await desk.question()
+    first.close()
+    reader, second = await open_request(desk, "/desk", *headers, "Connection: close", body=body)
+    await desk.wire.press(shown, "Yes", by=ANN)
+    assert b'"allow"' in await reader.read()
+    second.close()
+    assert len([one for one in desk.wire.shown if "touch made" in one.text]) == 1
 
 
 async def test_claude_itself_can_ask_a_gateway_elsewhere(desk: Desk) -> None:
@@ -161,7 +186,9 @@ async def test_one_file_connects_a_machine_without_our_program(desk: Desk, tmp_p
     assert '"block"' in (await laptop.ask(change)).stdout
     laptop.settings.write_text(whole)
     await to_thread.run_sync(desk.gateway.cli, "keys", "revoke", "laptop")
-    answer = await laptop.ask(make_call(command="ls"))
-    assert json.loads(answer.stdout)["hookSpecificOutput"]["permissionDecision"] == "ask"
+    async with asyncio.timeout(LONGEST_TRIES):  # also when the gateway counts too many wrong keys
+        answers = await asyncio.gather(*(laptop.ask(make_call(command="ls")) for _ in range(MOST_WRONG + 2)))
+    decisions = {json.loads(one.stdout)["hookSpecificOutput"]["permissionDecision"] for one in answers}
+    assert decisions == {"ask"}
     laptop.run(sys.executable, str(file), "disconnect")
     assert (json.loads(laptop.settings.read_text()), kept.exists()) == (theirs, False)

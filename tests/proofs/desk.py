@@ -235,7 +235,8 @@ def list_tries(program: RealProgram, words: dict[str, object]) -> Iterator[tuple
     other = program.project / "other"  # a home without our lines
     other.mkdir()
     program.write_settings(other)
-    inner = program.make_words(f"{YES.format(**words)}; touch {program.project}/inner", program.kind.words)
+    free = (*program.kind.free, *program.kind.words)
+    inner = program.make_words(f"{YES.format(**words)}; touch {program.project}/inner", free)
     yield NESTED, f"HOME={other} {shlex.join(inner)}; test -e inner || exit 1"
 
 
