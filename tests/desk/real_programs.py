@@ -21,6 +21,7 @@ from tests.desk.desk_program import RECORDED
 from tests.desk.screen import Screen
 
 LONGEST = 180.0
+ESCAPE = "Escape"
 ALONE = ("unshare", "-rn", "sh", "-c", 'ip link set lo up; exec "$@"', "-")  # a network without any other host
 MODEL = Path(__file__).with_name("stub_model.py")
 CODEX_SETTINGS = """
@@ -39,6 +40,12 @@ base_url = "http://127.0.0.1/v1"
 wire_api = "responses"
 env_key = "STUB_KEY"
 """
+CLAUDE_STATE: dict[str, Any] = {
+    "hasCompletedOnboarding": True,
+    "theme": "dark",
+    "customApiKeyResponses": {"approved": ["sk-ant-stub"], "rejected": []},
+    "projects": {"{project}": {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}},
+}
 GEMINI_SETTINGS: dict[str, Any] = {
     "security": {"auth": {"selectedType": "gemini-api-key"}, "folderTrust": {"enabled": False}},
     "general": {"enableAutoUpdate": False, "disableUpdateNag": True},
@@ -50,7 +57,7 @@ GEMINI_SETTINGS: dict[str, Any] = {
 class Kind(NamedTuple):
     """How npm installs a program, and how it is started. `free`: the option by which it asks nothing itself.
 
-    `screen`: how it is started on a screen, if it asks for itself only there; `dialog`: words of its own dialog.
+    `screen`: how it is started on a screen; `dialog`: words of its own dialog there.
     """
 
     package: str
@@ -75,6 +82,9 @@ KINDS = {
             "DISABLE_AUTOUPDATER": "1",
         },
         ("--allowedTools=Bash",),
+        settings={".claude.json": json.dumps(CLAUDE_STATE)},
+        screen=("--permission-mode", "default", "do it"),
+        dialog="Do you want to proceed?",
     ),
     "codex": Kind(
         "@openai/codex",
@@ -142,12 +152,7 @@ class RealProgram:
         return {**self.kind.environ, "HOME": str(self.home), "PATH": path, "LANG": "C.UTF-8"}
 
     def run(self, command: str, *, is_free: bool = True, is_alone: bool = True, seconds: float = LONGEST) -> bool:
-        """Have the model call the shell with this command; return False if the program had to be ended.
-
-        A program that is not free asks for itself, on a screen if it has to.
-        """
-        if self.kind.screen and not is_free:
-            return self.run_on_screen(command)
+        """Have the model call the shell with this command; return False if the program had to be ended."""
         environ = self.make_environ()
         if not is_alone:  # no other host for it either, so that it waits for none
             environ |= {"HTTPS_PROXY": "http://127.0.0.1:9", "NO_PROXY": "127.0.0.1"}
@@ -172,29 +177,35 @@ class RealProgram:
                 return False
         return True
 
-    def run_on_screen(self, command: str, is_noted: Callable[[], bool] = lambda: True) -> bool:
-        """Run it as `run` does, on a screen; at its own dialog, press Escape, and return False when that is noted."""
-        alone = [*ALONE] if can_be_alone() else []
+    def run_on_screen(
+        self,
+        command: str,
+        key: str = "",
+        may_press: Callable[[], bool] = lambda: True,
+        is_noted: Callable[[], bool] = lambda: True,
+    ) -> bool:
+        """Run it on a screen, where it asks, and press this key at its own dialog; return False if that ended the turn.
+
+        `is_noted`: what an Escape leads to has happened.
+        """
+        alone, has_pressed = [*ALONE] if can_be_alone() else [], False
         words = [*alone, *self.make_words(command, self.kind.screen)]
         with Screen(self.project, words, self.make_environ()) as screen:
 
-            def has_stopped() -> bool:
-                if shown := screen.show():
+            def is_over() -> bool:
+                nonlocal has_pressed
+                shown = screen.show()
+                if shown:
                     self.find_output(command).write_text(shown)
-                return not shown or self.kind.dialog in shown
+                if key and self.kind.dialog in shown:
+                    if may_press():  # again and again, since a dialog ignores keys that come too early
+                        screen.press(key)
+                        has_pressed = True
+                    return False
+                return not shown or (has_pressed and key == ESCAPE and is_noted())
 
-            wait_until(has_stopped, what=f"the end of {command} on a screen")
-            if not self.shows_dialog(command):
-                return True
-            wait_until(lambda: self.has_left_dialog(screen) and is_noted(), what="the end of the dialog")
-        return False
-
-    def has_left_dialog(self, screen: Screen) -> bool:
-        """Press Escape unless the dialog is over; it ignores keys that come too early."""
-        if self.kind.dialog not in screen.show():
-            return True
-        screen.press("Escape")
-        return False
+            wait_until(is_over, what=f"the end of {command} on a screen")
+            return not screen.show()
 
     def find_output(self, command: str) -> Path:
         return self.home / f"output-{hashlib.sha256(command.encode()).hexdigest()[:12]}"
@@ -202,10 +213,6 @@ class RealProgram:
     def read_output(self, command: str) -> str:
         """Return what the program wrote, or showed last, at the last call with this command."""
         return self.find_output(command).read_text(errors="replace")
-
-    def shows_dialog(self, command: str) -> bool:
-        """Return True if its own dialog ended the last call with this command."""
-        return bool(self.kind.dialog) and self.kind.dialog in self.read_output(command)
 
 
 @cache

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 LONGEST = 2000  # characters of a result that are repeated
-END_SECONDS = 2.0  # a program has for its last hooks
+END_SECONDS = 3.0  # a program has for its last hooks
 
 has_result = threading.Event()
 

@@ -3,9 +3,10 @@
 npm installs each at a fixed version. It plays against a model on loopback, in a network without any other host, and
 each call makes a file, so the file shows what happened. Hooks let a call pass, deny it, or ask; an owner answers on
 Telegram's server on loopback, or no one does; the gateway is killed between question and press, is down, or revokes
-the key. Codex puts its own question on a screen, in tmux. Then the program tries to approve a question, each time by a
-call that an owner allows. The form of what it sends, and how it takes each answer, are compared with
-`tests/desk/programs.json`. The short form installs nothing and is left out, as is a host without npm.
+the key. On a screen, in tmux, the dialog of Claude Code is beside the question, and that of Codex comes after it.
+Then the program tries to approve a question, each time by a call that an owner allows. The form of what it sends, and
+how it takes each answer, are compared with `tests/desk/programs.json`. The short form installs nothing and is left
+out, as is a host without npm.
 """
 
 import asyncio
@@ -21,9 +22,10 @@ import anyio
 from anyio import to_thread
 
 from gateway.desk.programs import PROGRAMS, make_decision, make_permission_answer
+from gateway.desk.questions import AT_THE_DESK, GONE
 from gateway.testing.networks.wire import ANN, Shown
 from tests.desk.desk_program import RECORDED, Desk, add_hook, open_desk
-from tests.desk.real_programs import LONGEST, RealProgram, install_program
+from tests.desk.real_programs import ESCAPE, LONGEST, RealProgram, install_program
 from tests.desk.test_programs import RULES
 from tests.proof_table import ROOT, Row, Trial, make_row
 from tests.spine import until
@@ -31,13 +33,14 @@ from tests.spine import until
 COLUMNS = ("what", "promised", "came")
 WIDEST = 48
 ROUNDS = 20  # events of each situation
+SCREEN_ROUNDS = 8  # on a screen, which says the same of each
 AT_ONCE = 4  # calls of the program that run at the same time
 SHORT_WAIT = "desk: {wait: 2s}\n"
 PATIENCE = 30.0  # seconds after which a program that is known to wait for ever waits so
 LONGEST_START = 120.0  # seconds until a question, since the host may be busy
 LAST_WORDS = 300  # characters of a program's output, for a call that did not do what was promised
-DIALOG = "its dialog"
-ENDED = "Interrupt"  # what a program sends at Escape in its own dialog
+ENDED = "Interrupt"  # what Codex sends at Escape in its own dialog
+ON_SCREEN = "codex"  # asks for itself there alone
 REFUSED = "asks this gateway before it runs a tool"
 
 Deed: TypeAlias = Callable[[Desk, Sequence[int]], Awaitable[object]]
@@ -59,7 +62,7 @@ def prove_program(name: str, trial: Trial) -> Iterator[Row]:
         yield Row((f"{title}: left out", "", ""), remarks=(why,))
         return
     yield make_row(f"{title} {version}", "", "")
-    for at, play in enumerate(one for one in PLAYS if PROGRAMS[name].events.question or not one.is_own):
+    for at, play in enumerate(one for one in PLAYS if name in one.programs):
         trial.tell(f"{title}: {play.what}")
         ran = anyio.run(play_calls, trial.folder / f"{name}-{at}", name, file, play)
         yield make_play_row(play, ran)
@@ -103,6 +106,14 @@ async def restart_between(desk: Desk, numbers: Sequence[int]) -> None:
     await to_thread.run_sync(desk.gateway.start)
     for one in shown:
         await desk.wire.press(one, "Yes", by=ANN)
+
+
+async def see_end(words: str, desk: Desk, numbers: Sequence[int]) -> None:
+    """Wait until the question about each call has this end in the chat."""
+    for number in numbers:
+        wanted = f"made-{number} "
+        is_ended = lambda wanted=wanted: any(wanted in one.text and words in one.text for one in desk.wire.shown)  # noqa: E731
+        await until(is_ended, f"{words!r} for call {number}", LONGEST_START)
 
 
 async def kill_gateway(desk: Desk) -> None:
@@ -150,8 +161,11 @@ class Play(NamedTuple):
     prepare: Callable[[Desk], Awaitable[None]] = prepare_nothing
     settings: str = ""
     rounds: int = ROUNDS
-    is_own: bool = False  # the program's own question
+    programs: Sequence[str] = tuple(PROGRAMS)
+    is_free: bool = True  # the program asks nothing itself
     is_alone: bool = True
+    is_on_screen: bool = False
+    key: str = ""  # pressed at the program's dialog, when the question is in the chat
 
 
 def runs(_number: int) -> bool:
@@ -166,6 +180,10 @@ def is_even(number: int) -> bool:
     return number % 2 == 0
 
 
+see_desk, see_gone, see_late = (partial(see_end, words) for words in (AT_THE_DESK, GONE, "No answer came in time."))
+CLAUDE, WITH_DIALOG = ("claude",), ("claude", "codex")
+SCREEN: dict[str, Any] = {"is_on_screen": True, "rounds": SCREEN_ROUNDS}
+AFTER = {**SCREEN, "settings": SHORT_WAIT, "programs": ("codex",)}
 PLAYS = (
     Play("nothing to ask for", runs),
     Play("a hook denies", is_denied, "forbidden"),
@@ -174,8 +192,13 @@ PLAYS = (
     Play("killed between question and press", runs, "dangerous", restart_between),
     Play("key revoked, at the question and later", is_denied, "dangerous", revoke_key, connect_by_key, is_alone=False),
     Play("gateway down", is_denied, prepare=kill_gateway),
-    Play("its own question, Yes and No in turn", is_even, "own", press_each, is_own=True),
-    Play("its own question, without an answer", is_denied, "own", settings=SHORT_WAIT, is_own=True),
+    Play("its own question, Yes and No in turn", is_even, "own", press_each, programs=CLAUDE, is_free=False),
+    Play("its own question, no answer", is_denied, "own", settings=SHORT_WAIT, programs=CLAUDE, is_free=False),
+    Play("on a screen, Yes and No in turn", is_even, "own", press_each, programs=WITH_DIALOG, **SCREEN),
+    Play("Yes at its dialog, beside ours", runs, "own", see_desk, programs=CLAUDE, **SCREEN, key="Enter"),
+    Play("Escape at its dialog", is_denied, "own", see_gone, programs=CLAUDE, **SCREEN, key=ESCAPE),
+    Play("Yes at its dialog, after ours", runs, "own", see_late, **AFTER, key="Enter"),
+    Play("Escape at its dialog", is_denied, "own", see_late, **AFTER, key=ESCAPE),
 )
 
 
@@ -194,7 +217,12 @@ async def play_calls(folder: Path, name: str, file: Path, play: Play) -> list[Ra
         await desk.connect(name)
         await add_hook(desk, "rules", "intercepts: [tool:before]\n", RULES)
         await play.prepare(desk)
-        run = partial(program.run, is_free=not play.is_own, is_alone=play.is_alone)
+
+        def run(command: str) -> bool:
+            if not play.is_on_screen:
+                return program.run(command, is_free=play.is_free, is_alone=play.is_alone)
+            return program.run_on_screen(command, play.key, lambda: any(command in one.text for one in desk.wire.shown))
+
         commands = {number: f"touch made-{number} # {play.word}" for number in range(play.rounds)}
         for begin in range(0, play.rounds, AT_ONCE):
             numbers = range(begin, min(begin + AT_ONCE, play.rounds))
@@ -286,10 +314,14 @@ async def compare(folder: Path, name: str, file: Path) -> list[tuple[str, str]]:
         for given, taken in answers.items():
             set_hooks(settings, {event: make_command(event, given)})
             call, is_free = f"touch {event}-{len(found)}", event == PROGRAMS[name].events.before
-            seconds = PATIENCE if taken == "waits" else LONGEST
-            is_over = await to_thread.run_sync(partial(program.run, call, is_free=is_free, seconds=seconds))
+            if on_screen := name == ON_SCREEN and not is_free:
+                run = partial(program.run_on_screen, call, ESCAPE)
+            else:
+                seconds = PATIENCE if taken == "waits" else LONGEST
+                run = partial(program.run, call, is_free=is_free, seconds=seconds)
+            is_over = await to_thread.run_sync(run)
             has_run = (program.project / call.split()[1]).exists()
-            came = "runs" if has_run else "denied" if is_over else DIALOG if program.shows_dialog(call) else "waits"
+            came = "runs" if has_run else "denied" if is_over else "its dialog" if on_screen else "waits"
             found.append((f"takes {given or 'nothing'} at {event}", "as recorded" if came == taken else came))
     return found
 
@@ -298,8 +330,8 @@ def record_events(program: RealProgram, recorded: dict[str, Any], settings: Path
     """Have the program send its events, and return how they differ in form from what was recorded."""
     set_hooks(settings, dict.fromkeys(recorded["sent"], f"(cat; echo) >>'{sent}'"))
     program.run("touch made")
-    if program.kind.screen:
-        program.run_on_screen("touch made", lambda: f'"{ENDED}"' in sent.read_text())
+    if ENDED in recorded["sent"]:
+        program.run_on_screen("touch made", ESCAPE, is_noted=lambda: f'"{ENDED}"' in sent.read_text())
     else:
         program.run("touch made", is_free=False)
     came: dict[str, Any] = {}
