@@ -10,13 +10,15 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
+import msgspec
+
 from gateway.hooks.hook import Hook
 
 MOST_DECISIONS = 200
 PIECE = "llm:chunk"  # recorded only by its full name: a pattern would store an answer once for each of its pieces
 
 
-class OwedEvent(NamedTuple):
+class OwedEvent(msgspec.Struct, frozen=True):
     """An event as the journal records it: its id, its name, and the bytes of its record."""
 
     id: str
@@ -47,14 +49,15 @@ class HookDecision(NamedTuple):
 class OwedEvents:
     """The recorded events of one turn or delivery, and the decisions of hooks about these events.
 
-    `known` are the ids of events, and `decided` the keys of decisions, that the journal already has.
+    `known` are the ids of events that are recorded, or wait for their append: a turn that runs again repeats its
+    events. `decided` are the keys of decisions that the journal already has.
     """
 
-    __slots__ = ("_decided", "_decisions", "_known", "_waiting", "is_over")
+    __slots__ = ("_decided", "_decisions", "_waiting", "is_over", "known")
 
     def __init__(self, known: Iterable[str] = (), decided: Iterable[tuple[str, str, str]] = ()) -> None:
         self.is_over = False  # no further events are accepted
-        self._known = set(known)
+        self.known = set(known)
         self._waiting: dict[str, OwedEvent] = {}
         self._decided = set(decided)
         self._decisions: list[HookDecision] = []
@@ -70,14 +73,10 @@ class OwedEvents:
         """Return the decisions that wait for the next append, in order."""
         return tuple(self._decisions)
 
-    def has(self, id: str) -> bool:  # noqa: A002 - its usual name
-        """Return True if the event is recorded, or waits for its append. A turn that runs again repeats its events."""
-        return id in self._known
-
     def add(self, event: OwedEvent) -> None:
         """Add an event to the next append, unless an append has taken it already."""
-        if not self.is_over and event.id not in self._known:
-            self._known.add(event.id)
+        if not self.is_over and event.id not in self.known:
+            self.known.add(event.id)
             self._waiting[event.id] = event
 
     @property

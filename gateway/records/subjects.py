@@ -119,6 +119,7 @@ def is_sent(reply_subject: str) -> bool:
     return reply_subject.split(".")[2].endswith(ARRIVED)
 
 
+@lru_cache(4096)
 def owed_event_subject_of(name: str, session_key: str) -> str:
     """Return the subject of a conversation's event: under the conversation, like the records beside it."""
     return f"gw.owed.{token_of(session_key)}.{_event_path_of(name)}"

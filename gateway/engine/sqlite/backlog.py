@@ -285,7 +285,7 @@ def read_records(
 ) -> list[Record]:
     """Read the records that exist; skip damaged records after a call of `note_damage`, so that they block no others."""
     found, rows = [], log_table.read_rows(db, seqs, wall)
-    for row in (rows[seq] for seq in seqs if seq in rows):
+    for row in filter(None, map(rows.get, seqs)):
         try:
             found.append(log_table.to_record(row))
         except RecordDamage as damage:

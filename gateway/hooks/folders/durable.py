@@ -200,7 +200,7 @@ class DurableDelivery:
     def _record(self, event: QueuedEvent, owed: OwedEvents | None) -> None:
         name, fields, at, cause = event[:4]
         stamp_event(fields, cause, at)
-        if owed is not None and owed.has(str(fields["id"])):
+        if owed is not None and str(fields["id"]) in owed.known:
             return
         for one in self._filters:
             if one.takes(name, fields):
