@@ -123,9 +123,9 @@ def as_file(text: str, drawn: str) -> str:
     )
 
 
-def find_old(folder: Path) -> dict[str, str]:
-    """Return the texts whose drawing is missing, or was made from another text."""
-    texts = {path.stem: path.read_text("utf-8") for path in sorted(folder.glob("*.mmd"))}
+def find_old(folder: Path, kind: str = ".mmd") -> dict[str, str]:
+    """Return the texts of this kind whose drawing is missing, or was made from another text."""
+    texts = {path.stem: path.read_text("utf-8") for path in sorted(folder.glob(f"*{kind}"))}
     return {name: text for name, text in texts.items() if read_digest(folder / f"{name}.svg") != digest_of(text)}
 
 

@@ -143,6 +143,12 @@ class Shell:
         self._inbox.close()
 
 
+def read_hook(page: Path, hook: str) -> dict[str, str]:
+    """Read the files that a page writes into the folder of this hook."""
+    written = re.compile(rf"^\$ cat > \S*/{hook}/(\S+) <<'END'\n(.*?)^END$", re.DOTALL | re.MULTILINE)
+    return dict(written.findall(page.read_text("utf-8")))
+
+
 def make_desk(place: Path) -> Path:
     """Make the folder in which pages are tried: the listed parts of a clone."""
     desk = place / "desk"

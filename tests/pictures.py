@@ -1,13 +1,13 @@
 """`./x pictures`: takes the pictures of the documentation from a gateway that really runs, into `docs/pictures`.
 
 The terminal is drawn (SVG) from what the program writes there; the page in a browser is taken by the Chromium that the
-tests use. Diagrams whose text has changed are drawn again (`tests/diagrams.py`, which does that alone).
+tests use. Diagrams and recordings whose text has changed are drawn again (`tests/diagrams.py` and
+`tests/recordings.py`, which do that alone).
 """
 
 import argparse
 import math
 import random
-import re
 import sys
 import tempfile
 import time
@@ -32,11 +32,11 @@ from gateway.messages.transcript import Usage
 from gateway.records import records, subjects
 from gateway.records.figures import HalfHour, WorkTotal
 from gateway.testing import GatewayProcess
-from tests import diagrams
+from tests import diagrams, recordings
 from tests.adapters.telegram_wire import TelegramWire, user
 from tests.browser.jobs_of_a_day import write_jobs
 from tests.browser.screen import PATIENCE, find_chromium, log_in, open_chromium, screens
-from tests.docs_blocks import Shell
+from tests.docs_blocks import Shell, read_hook
 from tests.proof_table import ROOT
 from tests.spine import SetClock
 from tests.terminal_picture import as_svg
@@ -81,19 +81,13 @@ access: {{owners: {{telegram: ['{MARA}']}}, users: {{telegram: ['{KOFI}', '{INES
 SAMPLES = ("activity-log", "prompt-guardrail", "tool-approval", "long-task-alert")
 
 
-def read_hook(page: Path) -> dict[str, str]:
-    """The files that a page writes into the folder of its hook."""
-    written = re.compile(rf"^\$ cat > \S*/{HOOK}/(\S+) <<'END'\n(.*?)^END$", re.DOTALL | re.MULTILINE)
-    return dict(written.findall(page.read_text("utf-8")))
-
-
 def take_terminal(place: Path) -> str:
     """Take the picture at the top of README.md: an answer, a hook, and its change."""
     waiting = place / "desk" / HOOK
     shell = Shell(place, FORCE_COLOR="1", COLUMNS="80")
     try:
         waiting.mkdir()
-        for name, text in read_hook(ROOT / "README.md").items():
+        for name, text in read_hook(ROOT / "README.md", HOOK).items():
             (waiting / name).write_text(text)
         shell.run("./x run &", "stop")
         said = [("./x run &", until_box_ends(shell.read_behind()))]
@@ -200,6 +194,7 @@ def main() -> int:
     folder: Path = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     diagrams.main()
+    recordings.main()
     with tempfile.TemporaryDirectory(prefix="pictures-") as place:
         (folder / "terminal.svg").write_text(take_terminal(Path(place)), "utf-8")
     with tempfile.TemporaryDirectory(prefix="pictures-") as place:

@@ -81,6 +81,11 @@ class Typist:
         self.sees(question)
         self.type(keys)
 
+    def reads_on(self, quiet: float) -> None:
+        """Read until the program has been quiet for that many seconds: it waits for keys again."""
+        while select.select([self._terminal], [], [], quiet)[0] and (more := self._read()):
+            self.seen += more
+
     def leaves(self) -> int:
         """The exit code, when it has ended."""
         while self.process.poll() is None:
