@@ -1,11 +1,10 @@
 """A message of a tool server is bounded before it is decoded, and never delays others."""
 
 import json
-import socket
 import sys
 import time
 from base64 import b64decode
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
@@ -20,13 +19,13 @@ from gateway.errors import AgentError
 from gateway.hooks.wires.fork_client import ForkServerClient
 from gateway.parser.parser_process import ParserProcess
 from gateway.worker.protocol import ForkServerSettings
+from tests.agent.mcp.conftest import SERVER
 from tests.agent.mcp.snapshots import MemorySnapshots
 from tests.agent.mcp.test_servers import until_tools
 from tests.waits import measure_wait
 
 pytestmark = pytest.mark.process
 
-SERVER = Path(__file__).parent / "toolserver.py"
 LIMIT = 1000
 DRAWN = (
     "iVBORw0KGgoAAAANSUhEUgAAACUAAAAXCAIAAAADThHyAAAAKElEQVR4nGM8ISfHQEfARE/LRu0btW/UvlH7Ru0btW/UvlH7Ru0jCAApBwEyyIYo"
@@ -45,29 +44,15 @@ async def parser(tmp_path):
 @pytest.fixture(params=["stdio", "http"])
 async def tools(request, parser, tmp_path):
     """The tools of a server that is a program, and of one that has an address."""
-    async with serving(request.param, tmp_path / "notes") as settings:
-        servers = McpServers(
-            [McpSpec("shop", McpServerSettings(**settings), Path.cwd(), LIMIT, parser)], MemorySnapshots()
-        )
-        async with anyio.create_task_group() as tasks:
-            await tasks.start(servers.run)
-            yield await until_tools(servers.servers["shop"])
-            tasks.cancel_scope.cancel()
-
-
-@asynccontextmanager
-async def serving(how, notes):
-    if how == "stdio":
-        yield {"command": sys.executable, "args": (str(SERVER), "stdio", str(notes))}
-        return
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    async with await anyio.open_process(
-        [sys.executable, str(SERVER), "http", str(port), str(notes)], stdout=None, stderr=None
-    ) as process:
-        yield {"url": f"http://127.0.0.1:{port}/mcp"}
-        process.kill()
+    if request.param == "stdio":
+        settings = McpServerSettings(command=sys.executable, args=(str(SERVER), "stdio", str(tmp_path / "notes")))
+    else:
+        settings = McpServerSettings(**request.getfixturevalue("shop"))
+    servers = McpServers([McpSpec("shop", settings, Path.cwd(), LIMIT, parser)], MemorySnapshots())
+    async with anyio.create_task_group() as tasks:
+        await tasks.start(servers.run)
+        yield await until_tools(servers.servers["shop"])
+        tasks.cancel_scope.cancel()
 
 
 async def call(tools, name, show=None, **args):

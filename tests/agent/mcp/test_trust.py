@@ -1,9 +1,6 @@
 """How far a server of tools is trusted: what runs without a question, for whom, and what a change of its words does."""
 
-import socket
-import subprocess
 import sys
-from contextlib import closing, suppress
 from pathlib import Path
 
 import anyio
@@ -12,34 +9,14 @@ import pytest
 from gateway.agent.mcp.client import McpSpec
 from gateway.agent.mcp.servers import McpServers
 from gateway.config.settings import McpServerSettings
-from gateway.testing.patience import wait_until
+from tests.agent.mcp.conftest import SERVER
 from tests.agent.mcp.snapshots import MemorySnapshots
 from tests.agent.mcp.test_servers import PARSER
 
 pytestmark = pytest.mark.process
 
-SERVER = Path(__file__).parent / "toolserver.py"
 PRICE = {"tool_calls": [{"name": "mcp_shop_price", "args": {"article": "tea"}, "id": "c"}]}
 ENVIRONMENT = {"tool_calls": [{"name": "mcp_shop_environment", "args": {}, "id": "c"}]}
-
-
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory):
-    """The address of a server for all tests that change nothing of it: its library takes its time to load."""
-    with closing(socket.socket()) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    notes = tmp_path_factory.mktemp("shop") / "notes"
-    with subprocess.Popen([sys.executable, str(SERVER), "http", str(port), str(notes)]) as server:
-
-        def is_open():
-            assert server.poll() is None
-            with suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-                return True
-
-        wait_until(is_open)
-        yield {"url": f"http://127.0.0.1:{port}/mcp"}
-        server.kill()
 
 
 @pytest.fixture
