@@ -44,7 +44,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
     "aiohttp": ("gateway/agent/libraries.py", "gateway/hooks/http_transport.py"),
     "anthropic": (),
     "httpcore": ("gateway/agent/models/endpoint_client.py",),
-    "httpx": (),
+    "httpx": ("gateway/adapters/telegram/connection.py",),  # whose library has it make a context for each client
     "mcp": ("gateway/agent/libraries.py",),
     "nats": ("gateway/cluster/nats/", "gateway/hooks/nats_transport.py", "gateway/agent/libraries.py"),
     "httpx2": ("gateway/agent/libraries.py",),

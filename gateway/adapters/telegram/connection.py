@@ -4,12 +4,14 @@ No text of ours contains the token, nor an address with the token in it.
 """
 
 import logging
+import ssl
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
+import httpx
 from telegram import Bot
 from telegram.error import (
     BadRequest,
@@ -51,7 +53,8 @@ def make_bot(settings: TelegramSettings, check_right: Callable[[], None] = lambd
     files = settings.base_file_url.rstrip("/").removesuffix("/bot") or f"{server}/file"
     proxy = settings.proxy.reveal() or None
     how: dict[str, Any] = {"connect_timeout": CONNECT, "pool_timeout": WAIT, "read_timeout": WAIT, "proxy": proxy}
-    how["httpx_kwargs"] = {"event_hooks": {"request": [partial(check_request, check_right)]}}
+    hooks = {"request": [partial(check_request, check_right)]}
+    how["httpx_kwargs"] = {"event_hooks": hooks, "verify": make_tls_context()}
     return Bot(
         settings.token.reveal(),
         base_url=f"{server}/bot",
@@ -59,6 +62,12 @@ def make_bot(settings: TelegramSettings, check_right: Callable[[], None] = lambd
         request=AnsweredRequest(CALLS, **how),
         get_updates_request=HTTPXRequest(1, **how),
     )
+
+
+@cache
+def make_tls_context() -> ssl.SSLContext:
+    """Make one context for all bots; the library would make one for each of its two clients."""
+    return httpx.create_ssl_context()
 
 
 async def check_request(check_right: Callable[[], None], request: Any) -> None:
