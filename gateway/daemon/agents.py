@@ -103,10 +103,11 @@ class Agents:
         protected = self._list_protected()
         inner = tuple(root for root in roots if _is_inner(root, home.own_folder, protected))
         forbidden = (*protected, home.own_folder)  # the whole folder, with files that are added later
+        real_roots = [os.path.realpath(root) for root in roots]
         guarded = [
             place
             for place in (*list_key_homes(environ), *list_startup_files(environ))
-            if any(Path(os.path.realpath(place)).is_relative_to(os.path.realpath(root)) for root in roots)
+            if any(map(Path(os.path.realpath(place)).is_relative_to, real_roots))
         ]
         self.reach = FileReach(
             tuple(roots), home.files, home.files / UNCLAIMED, forbidden, tuple(instructions), inner, tuple(guarded)
