@@ -30,6 +30,8 @@ import gateway.daemon
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.config.home import Home
 from gateway.config.loading import load_configuration
+from gateway.hooks.places.folder_source import FolderSource
+from gateway.hooks.places.installed_source import BUILT_IN_FOLDER
 
 LONGEST_REQUEST = 1 << 18
 MOST_DESCRIPTORS = 4  # standard input, output and errors, and the one for its number and exit code
@@ -53,6 +55,8 @@ class WarmProcess:
             load_whole(package)
         load_configuration(load_settings_schema(), Home(NO_HOME), {})  # every command needs the tables that it makes
         anyio.run(anyio.sleep, 0)  # loads anyio's part for asyncio
+        for hook in (built_in := FolderSource(BUILT_IN_FOLDER, "built-in", is_ours=True)).list():
+            built_in.inspect(hook)  # every gateway reads them
         self._interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the tests, which end us
 
     def serve(self) -> None:

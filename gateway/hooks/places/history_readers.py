@@ -6,6 +6,7 @@ field's name, if the hook passes an event on as a whole, or if the source does n
 
 import ast
 from collections.abc import Mapping
+from functools import lru_cache
 
 from gateway.hooks.manifests.manifest import HANDLER_FILE, Manifest
 from gateway.hooks.patterns import EventSelector
@@ -36,6 +37,7 @@ def _reads_all(manifest: Manifest, files: Mapping[str, bytes], *, is_own: bool) 
     return any(_passes_event_on(name, data) for name, data in files.items() if name.endswith(".py"))
 
 
+@lru_cache(64)  # each home that a process opens has the built-in hooks
 def _passes_event_on(name: str, source: bytes) -> bool:
     """Tell whether a handler in this file uses an event other than by the names of its fields."""
     if len(source) > MAX_CHECKED_BYTES:
