@@ -17,6 +17,7 @@ from gateway.desk.call import DeskCall, DeskQuestion
 from gateway.desk.history import CallDecisions, describe_event, describe_refusal
 from gateway.desk.programs import Program, make_decision, make_permission_answer
 from gateway.desk.questions import DeskAnswer, DeskQuestions
+from gateway.desk.reports import list_reports
 from gateway.desk.settings_file import has_ended_hooks, has_own_lines
 from gateway.events import Event, Pause, Question
 from gateway.events.outcomes import find_reply, find_retry
@@ -73,9 +74,9 @@ class Desk(msgspec.Struct, frozen=True):
             return await self._ask_for_program(call)
         if event == events.guard and self._is_disconnection(call):
             return Answer(0, json.dumps({"decision": "block", "reason": LOST.format(program=call.program.name)}))
-        if event == events.after:
-            self._emit_after(call)
         if event in events.ends:
+            for report in list_reports(call):
+                self.registry.scope(report.fields).emit(report.name)
             await self.questions.end(call)
             if self.questions.read_settings().record:
                 await self.questions.history.add(call, *describe_event(call))
@@ -149,13 +150,6 @@ class Desk(msgspec.Struct, frozen=True):
         return given.source == "user_settings" and not has_own_lines(
             call.program, path, self.home.desk_socket, settings
         )
-
-    def _emit_after(self, call: DeskCall) -> None:
-        view, given = self.registry.scope(call.facts), call.given
-        for ours in call.resolve():
-            view.emit(
-                "tool:after", **ours, result=given.tool_response, parts=[], error=None, denied=None, duration=None
-            )
 
 
 def list_home_names(home: Path) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from gateway.hooks.manifests.manifest import Manifest
 from gateway.hooks.patterns import EventSelector
 from gateway.hooks.places.sources import HookVersion
 
-EVENTS = ("tool:before", "tool:after")
+EVENTS = ("tool:before", "tool:after", "agent:start", "agent:end")
+DECIDED = "tool:before"
 _EMPTY = "|".join(name for name, value in CONSTANT_FACTS.items() if not value)
 _READ = re.compile(rf"""(?:\[|\bget\(\s*)["']({_EMPTY})["']""")
 
@@ -28,7 +29,9 @@ def _find_faults(manifest: Manifest, source: str) -> Iterator[str]:
     heard = [name for name in EVENTS if name in EventSelector(manifest.subscriptions)]
     for pattern in manifest.subscriptions:
         if not any(name in EventSelector((pattern,)) for name in EVENTS):
-            yield f"`{pattern}` never occurs, only {' and '.join(EVENTS)} do"
+            yield f"`{pattern}` never occurs, only {', '.join(EVENTS)} do"
+        elif pattern in manifest.intercepts and DECIDED not in EventSelector((pattern,)):
+            yield f"`{pattern}` decides nothing, only {DECIDED} does"
     if not heard:
         return
     fields = {field.name for name in heard for field in EVENT_SPECS[name].all_fields}

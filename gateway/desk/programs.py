@@ -32,16 +32,22 @@ GEMINI_TOOLS = ToolNames(
 class ProgramEvents(NamedTuple):
     """The events of a program that we take, under its names.
 
-    `before` a tool and `after` it; `question`: by which the program asks for itself; `guard`: of a change of its
-    settings, which an answer can prevent. After each of `ends` a question of that session, or the one about that call,
-    needs no answer any more.
+    `before` a tool, `after` it, and its `failure`; `start` and `end` of a turn; `question`: by which the program asks
+    for itself; `guard`: of a change of its settings, which an answer can prevent.
     """
 
     before: str
     after: str
-    ends: frozenset[str]
+    start: str
+    end: str
+    failure: str = ""
     question: str = ""
     guard: str = ""
+
+    @property
+    def ends(self) -> frozenset[str]:
+        """The events after which a question of that session, or the one about that call, needs no answer any more."""
+        return frozenset({self.after, self.failure, self.start, self.end}) - {""}
 
 
 class ProgramSettings(NamedTuple):
@@ -91,7 +97,9 @@ PROGRAMS: Mapping[str, Program] = {
         events=ProgramEvents(
             before="PreToolUse",
             after="PostToolUse",
-            ends=frozenset({"PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "Stop"}),
+            start="UserPromptSubmit",
+            end="Stop",
+            failure="PostToolUseFailure",
             question="PermissionRequest",
             guard="ConfigChange",
         ),
@@ -106,7 +114,8 @@ PROGRAMS: Mapping[str, Program] = {
         events=ProgramEvents(
             before="PreToolUse",
             after="PostToolUse",
-            ends=frozenset({"PostToolUse", "UserPromptSubmit", "Stop"}),  # at Escape it ends the command
+            start="UserPromptSubmit",
+            end="Stop",
             question="PermissionRequest",
         ),
         tools=CODEX_TOOLS,
@@ -126,9 +135,7 @@ PROGRAMS: Mapping[str, Program] = {
             before={"name": "hermes-gateway"},
             told={"name": "hermes-gateway"},
         ),
-        events=ProgramEvents(
-            before="BeforeTool", after="AfterTool", ends=frozenset({"AfterTool", "BeforeAgent", "AfterAgent"})
-        ),
+        events=ProgramEvents(before="BeforeTool", after="AfterTool", start="BeforeAgent", end="AfterAgent"),
         tools=GEMINI_TOOLS,
     ),
 }

@@ -78,7 +78,7 @@ SESSION_KEY = EventField("session_key", "string", "the conversation's lasting ke
 REASON = EventField("reason", "string", "why, in words")
 HOP = EventField("hop", "integer", "how many times the model was called in this turn before")
 DESK = EventField(
-    "desk", "object?", "of a call on a person's desk: program, tool and args by its own names, folder; else missing"
+    "desk", "object?", "on a person's desk: program, tool and args by its own names, folder; else missing"
 )
 MESSAGES = make_writable_field(
     "messages", "object[]", "the conversation as the model is shown it: role, content, tool calls, parts (pictures)"

@@ -58,6 +58,7 @@ TURN_EVENTS = (
             "config", "object", "max_hops, max_tokens, max_seconds, model; others are the model's own: temperature"
         ),
         SKIP_RESULT,
+        DESK,
         outcomes=END | DENY,
     ),
     _in_turn(
@@ -94,6 +95,7 @@ TURN_EVENTS = (
         EventField("usage", "object", "input_tokens, output_tokens, calls, cost, model"),
         EventField("completed", "boolean", "whether the model came to its end"),
         EventField("interrupted", "boolean", "whether a person stopped it"),
+        DESK,
         outcomes=RETRY,
     ),
     _in_turn(

@@ -151,14 +151,16 @@ def test_check_names_what_a_hook_misses_at_a_desk(gateway: GatewayProcess) -> No
     for name, manifest, handler in (
         ("greets", "events: ['message:*']\n", passes),
         ("guards", "intercepts: ['tool:*']\nwhen: {tool: shell, platform: [telegram], scope: user}\n", reads),
+        ("ends", "intercepts: [agent:end]\n", passes),
         ("fits", "events: [tool:before]\nwhen: {platform: desk}\n", passes),
     ):
         gateway.add_hook(name, {"HOOK.yaml": manifest, "handler.py": handler})
-    done = gateway.cli("hooks", "check", "--desk", "greets", "guards", "fits", "--json")
+    done = gateway.cli("hooks", "check", "--desk", "ends", "greets", "guards", "fits", "--json")
     assert (done.returncode, json.loads(done.stdout)["desk"]) == (
         0,
         {
-            "greets": ["`message:*` never occurs, only tool:before and tool:after do"],
+            "greets": ["`message:*` never occurs, only tool:before, tool:after, agent:start, agent:end do"],
+            "ends": ["`agent:end` decides nothing, only tool:before does"],
             "guards": [
                 "`when.platform` is never met: it is `desk`",
                 "`message_id` is empty, and the handler reads it",

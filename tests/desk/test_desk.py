@@ -231,7 +231,8 @@ def handle(event_type, context):
 """
 HEARS = """
 def handle(event_type, context):
-    print(event_type, context["tool"], context["result"]["stdout"], *sorted(context))
+    said = context.get("result") or context.get("response_full") or context.get("message_full")
+    print(event_type, context.get("tool"), said, context.get("error"), *sorted(context))
 """
 
 
@@ -254,16 +255,28 @@ async def test_hooks_decide_about_a_call_of_the_desk(desk: Desk) -> None:
     assert (await asked)[0] == 2
 
 
-async def test_a_hook_hears_what_a_tool_gave(desk: Desk) -> None:
-    await add_hook(desk, "hears", "events: [tool:after]\n", HEARS)
-    given = {"tool_response": {"stdout": "hello-from-tool"}}
-    told = json.dumps(json.loads(make_call(event="PostToolUse", command="echo hello")) | given)
-    assert await desk.ask(told) == (0, "", "")
-    log = desk.gateway.home.hook_logs
-    fields = " ".join(sorted(one.name for one in EVENT_SPECS["tool:after"].all_fields))
-    await until(
-        lambda: f"tool:after shell hello-from-tool {fields}" in "".join(one.read_text() for one in log.iterdir())
-    )
+@pytest.mark.parametrize(
+    ("event", "sent", "heard"),
+    [
+        ("PostToolUse", {"tool_response": "made"}, "tool:after shell made None"),
+        ("PostToolUseFailure", {"error": "fell"}, "tool:after shell None {'type': 'ToolError', 'message': 'fell'}"),
+        ("UserPromptSubmit", {"prompt": "make it"}, "agent:start None make it None"),
+        ("Stop", {"last_assistant_message": "done"}, "agent:end None done None"),
+    ],
+)
+async def test_a_hook_observes_what_the_program_reports(
+    desk: Desk, event: str, sent: dict[str, Any], heard: str
+) -> None:
+    """A durable one, too, whose event is no part of a turn here."""
+    for name, manifest in (("hears", "events: ['*']\n"), ("keeps", "events: ['*']\ndurable: true\n")):
+        await add_hook(desk, name, manifest, HEARS)
+    told = json.loads(make_call(event=event, command="echo hello")) | sent
+    if event in ("UserPromptSubmit", "Stop"):
+        told = json.loads(make_event(event)) | sent
+    assert await desk.ask(json.dumps(told)) == (0, "", "")
+    fields = " ".join(sorted(one.name for one in EVENT_SPECS[heard.split()[0]].all_fields))
+    logs = [desk.gateway.home.hook_logs / f"{name}.log" for name in ("hears", "keeps")]
+    await until(lambda: all(one.exists() and f"{heard} {fields}" in one.read_text() for one in logs), heard)
 
 
 async def test_a_question_of_a_hook_without_an_answer_is_asked_at_the_desk_or_denied(desk: Desk) -> None:
