@@ -165,8 +165,9 @@ def check_process(found: DoctorTarget) -> Iterator[Finding]:
             yield make_finding(found.home.socket, what, "look at: hermes-gateway logs; then end that process")
         return
     yield from check_version(found)
+    loss = read_fault(found.home.journal)  # `check_journal` reports it
     for said in found.facts["attention"]:
-        if not said.startswith("hook "):
+        if not said.startswith("hook ") and not (loss and loss in said):
             yield Finding(GATEWAY_PLACE, said, "see: hermes-gateway status, hermes-gateway logs")
 
 
@@ -191,7 +192,7 @@ def check_journal(found: DoctorTarget) -> Iterator[Finding]:
         except GatewayError as error:
             what, _, own_remedy = str(error).partition("\n")
             yield make_finding(path, what, own_remedy or remedy)
-    if not found.facts and (loss := read_fault(path)):  # a running gateway has reported it
+    if loss := read_fault(path):
         what, _, remedy = loss.rpartition("; ")
         yield make_finding(path, what, remedy)
     for kept in sorted(path.parent.glob(f"{path.name}.damaged-*")):

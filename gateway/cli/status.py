@@ -143,8 +143,9 @@ def row_of(webhook: dict[str, Any]) -> tuple[object, ...]:
 
 
 def describe_home(home: Path, file: Path) -> str:
-    """Describe the home, and the files there with settings."""
-    found = [one.name for one in (file, home / ".env") if one.exists()]
+    """Describe the home, and the files there with settings; a power cut may leave an empty file."""
+    files = [one for one in (file, home / ".env") if one.exists()]
+    found = [one.name if one.stat().st_size else f"{one.name} of 0 bytes" for one in files]
     return f"{home} ({', '.join(found) or f'no settings yet: {file.name}'})"
 
 

@@ -40,3 +40,8 @@ def test_each_part_is_named_in_words_where_somebody_asks_for_it(gateway: Gateway
     for part in parts:
         assert part["does"] in shown
         assert "network" not in part["does"], f"PART_WORDS has no words for {part['name']}, and no network is served"
+
+
+def test_a_configuration_that_a_power_cut_emptied_is_named(gateway: GatewayProcess) -> None:
+    gateway.home.config.write_bytes(b"")
+    assert "(config.yaml of 0 bytes)" in gateway.cli("status").stdout

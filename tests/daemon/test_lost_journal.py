@@ -47,3 +47,12 @@ def test_a_whole_journal_without_its_note_has_lost_nothing(killed: GatewayProces
     remove(killed, "journal.db-end")
     assert list_losses(killed) == []
     assert finds(killed)
+
+
+def test_doctor_calls_no_journal_fine_that_lost_something(killed: GatewayProcess) -> None:
+    remove(killed, "journal.db-wal")
+    assert list_losses(killed)
+    shown = killed.cli("doctor").stdout
+    assert shown.count("lost its newest records") == 1
+    assert "journal: fine" not in shown
+    assert f"remove {killed.home.journal}.lost" in shown
