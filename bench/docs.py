@@ -7,7 +7,7 @@
 
 Pages are the Markdown and reStructuredText files that people wrote: of ours without the generated ones, the list of
 changes, the proofs, the troubleshooting and the pages for contributors. Words are counted as `wc -w` does. `you` and
-`blocks` are counts for 1,000 words.
+`blocks` are counts for 1,000 words. Pages to follow are the tutorials, the how-tos and the recipes.
 """
 
 import ast
@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from tests.docs import list_places, navigation, pages
 from tests.prose import COMMENT, FENCE, LIST_MARK, list_strings
 from tests.reference import PAGES as GENERATED
 
@@ -35,6 +36,15 @@ def list_own_pages() -> list[Path]:
     docs = ROOT / "docs"
     pages = [ROOT / name for name in ALSO] + sorted(docs.glob("*.md")) + sorted(docs.glob("recipes/*.md"))
     return [page for page in pages if page.relative_to(ROOT).as_posix() not in NOT_COUNTED]
+
+
+def list_guides() -> list[Path]:
+    """List the tutorials, the how-tos and the recipes among our pages."""
+    guides = {
+        place for part in navigation() if not {"Tutorial", "How to"}.isdisjoint(part) for place in list_places(part)
+    }
+    addresses = pages()
+    return [page for page in list_own_pages() if addresses[page] in guides]
 
 
 def list_pages(folder: Path) -> list[Path]:
@@ -83,6 +93,7 @@ def list_rows(arguments: list[str]) -> Iterator[str]:
         for page in sorted(sizes, key=lambda one: -sizes[one]):
             yield describe(page.name, [page])
     yield describe("ours", list_own_pages())
+    yield describe("ours to follow", list_guides())
     yield from (describe(one, list_pages(Path(one))) for one in arguments if not one.startswith("--"))
 
 

@@ -22,7 +22,7 @@ ROWS = {
     "cluster": 7,
     "code_lines": 3,
     "desk": 7,
-    "docs": 1,
+    "docs": 2,
     "first_request": 2,
     "folders": 16,
     "hooks": 23,
