@@ -26,7 +26,7 @@ from gateway.messages.message import Address, Message, Reply, address_of, name_o
 from gateway.outbox.outbox import Outbox
 
 ALERT_AFTER = 14.0
-LOOK_SECONDS = 2.0
+LOOK_SECONDS = 2.5  # other looks come every five seconds, and so this one wakes the processor with them
 SEND_SECONDS = 20.0
 ILL = (
     "I cannot answer now: my storage does not work. The person who runs me sees that in the "

@@ -294,9 +294,9 @@ class KeyedWorkers(msgspec.Struct, Generic[WorkerT], eq=False):
             await self._ended.wait()
 
     async def keep_held(self, ack_wait: float) -> None:
-        """Extend the wait again and again, until cancelled."""
+        """Extend the wait again and again, until cancelled; without workers, look half as often."""
         while True:
-            await anyio.sleep(find_pause(ack_wait / 3))
+            await anyio.sleep(find_pause(ack_wait / 3 if self._workers else ack_wait / 1.5))
             if self._workers:
                 with suppress(EngineError):  # an ill journal reports itself, and delivers nothing
                     await self.progress()

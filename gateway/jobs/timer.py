@@ -1,8 +1,9 @@
 """The next moments of jobs, or of the timetables of hooks: nothing runs before the first one but a look at the clock.
 
-The moments are in a heap. People and time servers set the wall clock, so it is read every few seconds. When the clock
-was put back by more than an hour, all moments are found again: the time before was wrong. After a jump forward of more
-than an hour, the moments come as if there was none, until the journal's clock has it confirmed.
+The moments are in a heap. People and time servers set the wall clock, so as long as there are moments, it is read every
+few seconds. When the clock was put back by more than an hour, all moments are found again: the time before was wrong.
+After a jump forward of more than an hour, the moments come as if there was none, until the journal's clock has it
+confirmed.
 """
 
 import heapq
@@ -17,6 +18,7 @@ from gateway.engine.journal_clock import JournalClock
 
 LOOK = 10.0  # seconds between two readings of the wall clock, at most
 LONGEST_READING = 1.0  # seconds; after a longer one, the clock may have been set
+NEVER = float("inf")
 LONGEST_JUMP = 3600.0  # seconds by which the clock may go back and still be the same clock
 
 
@@ -76,7 +78,7 @@ class NextMoments:
         """Return the first moment; infinity without one."""
         while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
             heapq.heappop(self._heap)
-        return self._heap[0][0] if self._heap else float("inf")
+        return self._heap[0][0] if self._heap else NEVER
 
 
 class Timer:
@@ -101,10 +103,10 @@ class Timer:
         self._steady.drop(key)
 
     async def run(self, hear: Callable[[], Awaitable[Any]]) -> None:
-        """Look until cancelled: when a moment comes, every few seconds, and each time that `hear` returns."""
+        """Look until cancelled: at a moment, every few seconds before it, and each time that `hear` returns."""
         while True:
             pause = await self.look()
-            with anyio.move_on_after(min(pause, find_pause(LOOK))):
+            with anyio.move_on_after(min(pause, find_pause(LOOK)) if pause < NEVER else None):
                 await hear()
 
     async def look(self) -> float:
