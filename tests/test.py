@@ -1,6 +1,6 @@
 """`./x test`: is a change right? The answer takes minutes. `./x test --all`: everything, as CI runs it.
 
-The checks come first, and it ends there when one fails. Then six workers run the tests, and what failed is run once
+The checks come first, and it ends there when one fails. Then five workers run the tests, and what failed is run once
 more, alone: a test that passes then is *unsteady*. Up to three of those do not fail the run; whoever sees one mends it,
 or enters it in `tests/unsteady.toml` with the day and what is known. `./x test ARGUMENT...` is pytest alone: no checks,
 no workers, and each test that is named runs.
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 CACHE = ROOT / ".pytest_cache" / "v" / "gateway"
 UNSTEADY = ROOT / "tests" / "unsteady.toml"
 CHECKS = ("format", "lint", "types", "floors", "names")
-WORKERS = 6  # on two cores, since much of it is waiting
+WORKERS = 5  # on two cores, since much of it is waiting
 ALONE = "tests/chaos"  # kills, and sets back clocks, in time: it wants the machine for itself
 MOST_UNSTEADY = 3
 FAILED = 1  # as pytest ends when tests failed
