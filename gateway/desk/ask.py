@@ -63,7 +63,10 @@ def exchange(connection: "_socket.socket", request: bytes, end: float) -> bytes:
     data = b""
     try:
         connection.sendall(request)
-        while time.monotonic() < end and (piece := connection.recv(65536)):
+        piece = b"\n"
+        while piece and (left := end - time.monotonic()) > 0:
+            connection.settimeout(min(left, LONGEST_SILENCE))
+            piece = connection.recv(65536)
             data = (data + piece).lstrip()
     finally:
         connection.close()

@@ -518,6 +518,15 @@ def test_an_answer_of_another_form_is_none(tmp_path: Path) -> None:
             assert asker.communicate()[0] == "ok"
 
 
+def test_a_gateway_that_hangs_is_none_within_the_seconds_of_the_line(tmp_path: Path) -> None:
+    command = [sys.executable, "-I", "-S", "-E", ask.__file__, "claude", "PreToolUse", "ask", "1", str(tmp_path / "s")]
+    with socket.socket(socket.AF_UNIX) as accepting:
+        accepting.bind(command[-1])
+        accepting.listen()
+        done = subprocess.run(command, input="{}", capture_output=True, text=True, timeout=ask.LONGEST_SILENCE)
+    assert (done.returncode, done.stderr) == (ask.DENIED, ask.REASON)
+
+
 def test_a_gateway_to_which_nothing_is_connected_loads_none_of_this() -> None:
     words = "import sys, gateway.daemon.process; print([one for one in sys.modules if 'gateway.desk' in one])"
     found = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
