@@ -10,15 +10,13 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
-import msgspec
-
 from gateway.hooks.hook import Hook
 
 MOST_DECISIONS = 200
 PIECE = "llm:chunk"  # recorded only by its full name: a pattern would store an answer once for each of its pieces
 
 
-class OwedEvent(msgspec.Struct, frozen=True):
+class OwedEvent(NamedTuple):
     """An event as the journal records it: its id, its name, and the bytes of its record."""
 
     id: str

@@ -43,7 +43,7 @@ def translate(error: Exception) -> AdapterError:
     """In our words, with what helps."""
     if not isinstance(error, MatrixError):
         return AdapterError(f"the homeserver cannot be reached: {type(error).__name__}")
-    said = f"{error.response.message} ({error.code})" if error.code else "it answers with what is not a Matrix"
+    said = f"{error.response.message} ({error.code})" if error.code else "it answers with what is not Matrix"
     if error.code in NO_TOKEN:
         return AdapterError(f"the access token is not good any more: {said}; log in anew, and set MATRIX_ACCESS_TOKEN")
     if error.code == "M_LIMIT_EXCEEDED":
