@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import anyio
@@ -71,8 +70,7 @@ class TurnEnding(msgspec.Struct, frozen=True):
     is_in_transcript: bool = False
 
 
-@dataclass(slots=True)
-class ModelNotes:
+class ModelNotes(msgspec.Struct):
     """Notes for the model beside the transcript.
 
     The `handoff_note` follows the instructions of a sub-agent. `missing`: why some tools cannot be had.
@@ -81,37 +79,34 @@ class ModelNotes:
     handoff_note: str = ""
     context_text: str = ""  # what the context files say
     missing: tuple[str, ...] = ()
-    context: list[str] = field(default_factory=list)
+    context: list[str] = []
 
 
-@dataclass(slots=True)
-class RequestState:
+class RequestState(msgspec.Struct):
     """The settings of the agent's requests, and the state of the present one.
 
     `partial` is the streamed text of the answer; `offered` are the tools that the last request named.
     """
 
-    limits: TurnLimits = field(default_factory=TurnLimits)
-    options: Mapping[str, Any] = field(default_factory=dict)
+    limits: TurnLimits = msgspec.field(default_factory=TurnLimits)
+    options: Mapping[str, Any] = {}
     model_name: str = ""
     partial: str = ""
     offered: frozenset[str] | None = None
 
 
-@dataclass(slots=True)
-class ToolResults:
+class ToolResults(msgspec.Struct):
     """The results of tools, by call id: the recorded ones, and denials by a hook or a person.
 
     `withheld` are the names of tools that the person may not use.
     """
 
-    denials: dict[str, str] = field(default_factory=dict)
-    recorded_results: dict[str, Entry] = field(default_factory=dict)
+    denials: dict[str, str] = {}
+    recorded_results: dict[str, Entry] = {}
     withheld: frozenset[str] = frozenset()
 
 
-@dataclass(slots=True)
-class ExitState:
+class ExitState(msgspec.Struct):
     """The ending of the run. `transferred` is the result of the agent to which the conversation was handed."""
 
     transferred: TurnResult | None = None
@@ -119,8 +114,7 @@ class ExitState:
     exit_deadline: float | None = None
 
 
-@dataclass(slots=True)
-class RunOrigin:
+class RunOrigin(msgspec.Struct):
     """The way a run began: it may resume an earlier one, or stream its text. The `prefix` names a sub-agent's call."""
 
     resumed: bool = False
@@ -128,25 +122,24 @@ class RunOrigin:
     prefix: str = ""
 
 
-@dataclass(slots=True)
-class TurnState:
+class TurnState(msgspec.Struct):
     """The mutable state of one agent's part in a turn, for the functions of this package."""
 
     agent: Agent
     ports: Ports
     view: tuple[Entry, ...]  # what the model is shown of the time before this invocation
     replay: Replay
-    origin: RunOrigin = field(default_factory=RunOrigin)
+    origin: RunOrigin = msgspec.field(default_factory=RunOrigin)
     summarized: int | None = None  # so many entries of the history are replaced by a summary; None: hooks changed it
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[Entry] = []
     base: int = 0  # so many of the entries are part of the view: an invocation before this one made them
-    node_state: dict[str, Any] = field(default_factory=dict)  # the bag that the hooks of nodes share
-    usage: Usage = field(default_factory=Usage)
+    node_state: dict[str, Any] = {}  # the bag that the hooks of nodes share
+    usage: Usage = msgspec.field(default_factory=Usage)
     hop: int = 0
-    told: ModelNotes = field(default_factory=ModelNotes)
-    request: RequestState = field(default_factory=RequestState)
-    results: ToolResults = field(default_factory=ToolResults)
-    ending: ExitState = field(default_factory=ExitState)
+    told: ModelNotes = msgspec.field(default_factory=ModelNotes)
+    request: RequestState = msgspec.field(default_factory=RequestState)
+    results: ToolResults = msgspec.field(default_factory=ToolResults)
+    ending: ExitState = msgspec.field(default_factory=ExitState)
 
     @property
     def is_behind(self) -> bool:

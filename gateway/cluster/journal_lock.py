@@ -130,12 +130,11 @@ async def try_lease(
     return JournalLease(engine, key, holder, lease, begun + LEASE_SECONDS, find_obstacle) if lease else None
 
 
-class WaitReport:
+class WaitReport(msgspec.Struct, eq=False):
     """Reports the reason to wait: to the log once, and to `report` repeatedly."""
 
-    def __init__(self, report: ReportWaiting | None) -> None:
-        self._report = report
-        self._told = ""
+    _report: ReportWaiting | None
+    _told: str = ""
 
     def tell(self, why: str) -> None:
         """Report the reason; if `why` is empty, repeat the last reason."""

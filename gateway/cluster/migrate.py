@@ -8,12 +8,12 @@ the servers' journal is marked as moved before the file gets its name.
 import argparse
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import anyio
 import anyio.lowlevel
+import msgspec
 
 from gateway.adapters.shared.folder import load_settings_schema
 from gateway.backup.shared_journal import JournalServers, find_servers
@@ -51,16 +51,15 @@ if TYPE_CHECKING:
 PATIENCE = 5.0
 
 
-@dataclass(slots=True)
-class JournalCopy:
+class JournalCopy(msgspec.Struct):
     """The facts about one migration: its places, its progress, and the copied data."""
 
     home: Home
     servers: str
     total: int = 0
     done: int = 0
-    digest: JournalDigest = field(default_factory=JournalDigest)
-    consumers: list[StoredConsumer] = field(default_factory=list)
+    digest: JournalDigest = msgspec.field(default_factory=JournalDigest)
+    consumers: list[StoredConsumer] = []
     files: int = 0
     kept: Path | None = None  # the place of the old file
 

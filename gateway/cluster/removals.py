@@ -91,14 +91,13 @@ def remove_files_of(folder: Path, salt: str, pseudonym: str, before: float) -> N
                         path.unlink()
 
 
-class RemovalFollower:
+class RemovalFollower(msgspec.Struct, eq=False):
     """Follows the notices of other gateways about removed files, and removes these files from our folder."""
 
     patterns = (subjects.REMOVED_FILES_SUBJECT,)
 
-    def __init__(self, engine: Engine, folder: Path) -> None:
-        self._engine = engine
-        self._folder = folder
+    _engine: Engine
+    _folder: Path
 
     async def load(self) -> None:
         found = records.read_all(self._engine, subjects.REMOVED_FILES_SUBJECT, records.FileRemoval)

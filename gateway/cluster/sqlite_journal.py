@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+import msgspec
+
 from gateway.cluster.stored_journal import StoredConsumer, StoredRecord
 from gateway.engine.journal_clock import Clock, JournalClock
 from gateway.engine.sqlite import journal_file, subject_index
@@ -20,12 +22,11 @@ from gateway.errors import EngineError
 PAGE = 500
 
 
-class SqliteJournal:
+class SqliteJournal(msgspec.Struct, eq=False):
     """An open journal file: see `open_journal_file`. Its clock is `ahead` seconds behind the wall clock."""
 
-    def __init__(self, db: sqlite3.Connection, ahead: float) -> None:
-        self._db = db
-        self._ahead = ahead
+    _db: sqlite3.Connection
+    _ahead: float
 
     def read_last_seq(self) -> int:
         """Return the highest sequence that was ever used."""

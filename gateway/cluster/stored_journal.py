@@ -6,7 +6,6 @@ Sequences stay the same, since records refer to each other by their sequences.
 import hashlib
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 
 import msgspec
 from msgspec.structs import replace
@@ -91,8 +90,7 @@ def _check_over(record: StoredRecord, what: str) -> None:
         raise EngineError(f"record {record.seq} on {record.subject} {what}; nothing was changed")
 
 
-@dataclass(frozen=True, slots=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True):
     """A mark on a journal that no gateway may use, because a migration to or from another engine is not finished.
 
     `where` names the host and the home of the other side.

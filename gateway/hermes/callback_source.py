@@ -8,6 +8,8 @@ show it, the worst is assumed.
 import ast
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from gateway.hermes.handler_source import Function, HandlerSource, find_nodes, is_word
 from gateway.hermes.patches import call_name_of
 
@@ -96,12 +98,11 @@ def _is_set(attribute: str, source: HandlerSource) -> bool:
     )
 
 
-class _DecisionSearch:
+class _DecisionSearch(msgspec.Struct, eq=False):
     """A search of a callback, and of the folder's functions that get its arguments, for a decision."""
 
-    def __init__(self, source: HandlerSource) -> None:
-        self._source = source
-        self._seen: set[int] = set()
+    _source: HandlerSource
+    _seen: set[int] = set()
 
     def decides(self, function: Function) -> bool:
         """Tell if the function may answer, raise an error, or change its arguments."""

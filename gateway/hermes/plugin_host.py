@@ -51,11 +51,10 @@ START_PATIENCE = 10.0  # seconds that a typed command waits for its plugin to st
 FitTool: TypeAlias = Callable[[Tool, Role], Tool | None]
 
 
-class Plugins:
+class Plugins(msgspec.Struct, eq=False):
     """The offers of the running plugins, for the agent and the commands."""
 
-    def __init__(self, offering: PluginTools) -> None:
-        self._offering = offering
+    _offering: PluginTools
 
     def extend_agent(self, agent: Agent) -> Agent:
         """Return the agent with the plugins' tools and skills.

@@ -16,6 +16,7 @@ from typing import Any
 
 import anyio
 import anyio.abc
+import msgspec
 
 from gateway.config.home import Home
 from gateway.engine.interface import Engine, Record, Tail
@@ -40,20 +41,19 @@ MAX_SESSIONS = 500  # conversations, the newest
 log = logging.getLogger(__name__)
 
 
-class SessionList:
+class SessionList(msgspec.Struct, eq=False):
     """The writer of the file. `is_foreign` tells if the home's `state.db` is Hermes's own."""
 
-    def __init__(self, home: Home, engine: Engine, sessions: SessionRepository, is_foreign: Callable[[], bool]) -> None:
-        self._home = home
-        self._is_foreign = is_foreign
-        self._engine = engine
-        self._sessions = sessions
-        self._entries: dict[str, dict[str, Any]] = {}
-        self._heard: dict[str, Record] = {}  # by subject: the last message, and the last beginning of a session
-        self._changed: dict[str, None] = {}
-        self._is_running = False
-        self._has_news = asyncio.Event()
-        self._one_at_a_time = anyio.Lock()
+    _home: Home
+    _engine: Engine
+    _sessions: SessionRepository
+    _is_foreign: Callable[[], bool]
+    _entries: dict[str, dict[str, Any]] = {}
+    _heard: dict[str, Record] = {}  # by subject: the last message, and the last beginning of a session
+    _changed: dict[str, None] = {}
+    _is_running: bool = False
+    _has_news: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
+    _one_at_a_time: anyio.Lock = msgspec.field(default_factory=anyio.Lock)
 
     async def keep_files(self, files: Collection[str]) -> None:
         """Do nothing: earlier entries are in the file, and a new one comes before its hook gets the event."""

@@ -120,17 +120,16 @@ def read_content(path: Path) -> StateContent:
         db.close()
 
 
-class StateFile:
+class StateFile(msgspec.Struct, eq=False):
     """The file `state.db` and its connection.
 
     `is_unclean`: deleted words are still in SQLite's log, because a reader holds it.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.is_unclean = False
-        self._db: sqlite3.Connection | None = None
-        self._inode = (0, 0)
+    path: Path
+    is_unclean: bool = False
+    _db: sqlite3.Connection | None = None
+    _inode: tuple[int, int] = (0, 0)
 
     @property
     def is_open(self) -> bool:

@@ -12,6 +12,7 @@ from gateway.hermes.patches import call_name_of
 from gateway.hermes.shim.tool_names import HERMES_TOOLS, OUR_TOOLS_ALONE
 from gateway.hermes.written_for import parse_first_files
 from gateway.hooks.manifests.manifest import label_of
+from gateway.hooks.places.handler_inspection import FunctionNode
 from gateway.yaml_source.tree import Finding, SourceLocation
 
 TOLD_TOOLS = HERMES_TOOLS.theirs | OUR_TOOLS_ALONE.keys()
@@ -20,7 +21,6 @@ MCP_SAMPLES = ("mcp__server__tool",)
 REGEX = ("match", "fullmatch", "search")
 KINDS = {"startswith": "that begin with", "fnmatch": "like", **dict.fromkeys(REGEX, "that match")}
 MOST_HANDS = 4  # functions through which the tool's name is followed
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 _PLAIN_WORDS = re.compile(r"\^?\(?(?:\?:)?(\w+(?:\|\w+)*)\)?\$?")  # one|another, maybe in brackets
 
 
@@ -172,7 +172,7 @@ class GuardSource:
         self._outer: dict[int, ast.AST] = {}  # the function around that function
         self._names: dict[int, set[str]] = {}
         self._nodes: dict[int, list[ast.AST]] = {}
-        self._functions: dict[str, list[_Function]] = {}
+        self._functions: dict[str, list[FunctionNode]] = {}
         for tree in trees:
             self._nodes[id(tree)] = []
             self._enter(tree, tree, tree)
@@ -196,7 +196,7 @@ class GuardSource:
         waiting = [(node, owner)]
         while waiting:
             node, owner = waiting.pop()
-            if isinstance(node, _Function):
+            if isinstance(node, FunctionNode):
                 self._functions.setdefault(node.name, []).append(node)
                 self._names[id(node)] = {TOOL_ARGUMENT}
                 self._outer[id(node)] = owner

@@ -17,6 +17,7 @@ from gateway.hermes.shim.event_shapes import HERMES_KEYS, get_hermes_keys
 from gateway.hooks.manifests.manifest import Manifest
 from gateway.hooks.manifests.manifest_keys import SHARED_KEYS
 from gateway.hooks.places.dialect import ASKED_FOR, FolderClaim
+from gateway.hooks.places.handler_inspection import FunctionNode
 from gateway.hooks.places.inspection import MAX_CHECKED_BYTES
 
 NOTHING_OWN = "nothing in it is of this gateway alone"
@@ -39,8 +40,6 @@ OUR_ATTRIBUTES = {*dir(Event), "options"} - {*dir({})}
 DECISIONS = frozenset({"allow", "deny", "handled", "rewrite"})  # Hermes's words in answers at command:*
 MOST_READ = 128_000  # bytes of a folder's source
 MOST_HANDS = 4  # functions through which an event is followed
-
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def find_owner(manifest: Manifest, files: Mapping[str, bytes], has_answers: Callable[[], bool]) -> FolderClaim:
@@ -170,7 +169,7 @@ def _names_of_event(nodes: Sequence[ast.AST]) -> set[str]:
 
     These are the second parameter of each `handle`, and the names that it is passed on as.
     """
-    functions = {node.name: node for node in nodes if isinstance(node, _Function)}
+    functions = {node.name: node for node in nodes if isinstance(node, FunctionNode)}
     hands_on = [node for node in nodes if isinstance(node, ast.Assign | ast.Call)]
     called = {"handle", "__call__", *(name for node in hands_on for name in _handlers_in(node))}
     parameters = {name: _parameters_of(function) for name, function in functions.items()}
@@ -188,12 +187,12 @@ def _handlers_in(node: ast.AST) -> Iterator[str]:
             yield name
 
 
-def _parameters_of(function: _Function) -> list[str]:
+def _parameters_of(function: FunctionNode) -> list[str]:
     parameters = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
     return parameters[1:] if parameters[:1] == ["self"] else parameters
 
 
-def _handed_on(node: ast.AST, names: set[str], functions: Mapping[str, _Function]) -> Iterator[str]:
+def _handed_on(node: ast.AST, names: set[str], functions: Mapping[str, FunctionNode]) -> Iterator[str]:
     """Yield the names that get the event by an assignment (`data = dict(context)`), or as an argument in the file."""
     match node:
         case ast.Assign(targets=[ast.Name(id=target)], value=value) if _is_event(value, names):

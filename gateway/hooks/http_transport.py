@@ -84,6 +84,12 @@ class HttpTransport(msgspec.Struct, eq=False):
         return cls(f"{name} at {url}", url, session)
 
     async def exchange(self, body: bytes, headers: Mapping[str, str]) -> bytes:
+        """Send a request and return the body of a good answer.
+
+        Raises:
+            HookFailed: the answer is not good, or missing.
+            TimeoutError: connecting took too long.
+        """
         try:
             async with self._session.post(self._url, data=body, headers=headers, allow_redirects=False) as response:
                 return await self._body(response)

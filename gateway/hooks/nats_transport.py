@@ -83,6 +83,7 @@ class NatsTransport:
         self._said = ""  # the server's last refusal
 
     async def exchange(self, body: bytes, headers: Mapping[str, str]) -> bytes:
+        """Send a request and return the body of a good answer; raises HookFailed, as `HttpTransport` does."""
         _, errors = await run_in_thread(load_modules, *LIBRARY)
         client = await self._connect(errors)
         if len(body) > client.max_payload:

@@ -8,7 +8,7 @@ server that answers null for a field that it did not get changes nothing).
 import itertools
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 import msgspec
@@ -49,25 +49,11 @@ class RemoteSpec:
     password: str = field(default="", repr=False)
 
 
-class HookTransport(Protocol):
-    """A transport that sends a request and returns its answer."""
-
-    async def exchange(self, body: bytes, headers: Mapping[str, str]) -> bytes:
-        """Send a request and return the body of a good answer.
-
-        Raises:
-            HookFailed: the answer is not good, or missing.
-            TimeoutError: connecting took too long.
-        """
-
-    async def close(self) -> None: ...
-
-
 class Remote(msgspec.Struct, eq=False):
     """The wire to one URL."""
 
     _spec: RemoteSpec
-    _transport: HookTransport
+    _transport: HttpTransport | NatsTransport
     _clock: Callable[[], float]
     _ids: Callable[[], str]
     _calls: Iterator[int] = msgspec.field(default_factory=lambda: itertools.count(1))

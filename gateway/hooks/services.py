@@ -8,7 +8,7 @@ import time
 import uuid
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -203,44 +203,6 @@ class ObserversFirst(msgspec.Struct, eq=False):
         return late
 
 
-@dataclass(slots=True, eq=False)
-class HookServices:
-    """The services that a folder hook works with, built once and shared by all hooks.
-
-    Only the settings change, when the configuration is read again.
-    """
-
-    settings: HooksSettings
-    environment: HookEnvironment
-    registry: HookRegistry
-    fork_server: ForkServerClient
-    serve_request: RequestServer
-    tasks: TaskGroup
-    support: SandboxSupport = field(default_factory=find_support)
-    endings: "WireEndings" = field(init=False)
-    lock: HooksLock = field(init=False)
-    decisions: Decisions = field(init=False)
-    observers_first: ObserversFirst = field(default_factory=ObserversFirst)
-
-    def __post_init__(self) -> None:
-        self.decisions = Decisions(self.registry, self.tasks)
-        self.lock = HooksLock(self.environment.state.parent / LOCK_FILE)
-        self.endings = WireEndings()
-
-    def redact(self, said: str) -> str:
-        """Remove the secrets from the words of a hook."""
-        return self.environment.redactor.clean(said)
-
-    def note(self, name: str, text: str) -> None:
-        """Write a line into the log of this hook."""
-        output = HookOutput(self.environment.log_of(name), self.redact)
-        output.note(text)
-        output.close()
-
-    def settings_of(self, name: str, short: str = "") -> HookOverrides:
-        return self.settings.find_overrides(name, short)
-
-
 class WireEndings(msgspec.Struct, eq=False):
     """The wires of removed hooks that may still act."""
 
@@ -259,6 +221,43 @@ class WireEndings(msgspec.Struct, eq=False):
         """Wait until the wires that are ending now have ended."""
         for ended in tuple(self._ending.values()):
             await ended.wait()
+
+
+@dataclass(slots=True, eq=False)
+class HookServices:
+    """The services that a folder hook works with, built once and shared by all hooks.
+
+    Only the settings change, when the configuration is read again.
+    """
+
+    settings: HooksSettings
+    environment: HookEnvironment
+    registry: HookRegistry
+    fork_server: ForkServerClient
+    serve_request: RequestServer
+    tasks: TaskGroup
+    support: SandboxSupport = field(default_factory=find_support)
+    endings: WireEndings = field(default_factory=WireEndings)
+    lock: HooksLock = field(init=False)
+    decisions: Decisions = field(init=False)
+    observers_first: ObserversFirst = field(default_factory=ObserversFirst)
+
+    def __post_init__(self) -> None:
+        self.decisions = Decisions(self.registry, self.tasks)
+        self.lock = HooksLock(self.environment.state.parent / LOCK_FILE)
+
+    def redact(self, said: str) -> str:
+        """Remove the secrets from the words of a hook."""
+        return self.environment.redactor.clean(said)
+
+    def note(self, name: str, text: str) -> None:
+        """Write a line into the log of this hook."""
+        output = HookOutput(self.environment.log_of(name), self.redact)
+        output.note(text)
+        output.close()
+
+    def settings_of(self, name: str, short: str = "") -> HookOverrides:
+        return self.settings.find_overrides(name, short)
 
 
 ALWAYS_ALLOWED = "facts"  # how the gateway is set up, without secrets
@@ -289,15 +288,12 @@ class HookRights:
         self._last, self._left = "", 0.0  # the event that the hook handled last, and when
         self._lowest: Role = "owner"  # of all its events: any may be the cause of requests outside of events
 
-    @contextmanager
-    def handling(self, event: Event) -> Iterator[None]:
+    def handling(self, event: Event) -> AbstractContextManager[str]:
         """Let the hook handle this event within the context: its requests meanwhile have the event as their cause."""
-        cause = self._services.registry.current_cause
-        with self._having(str(event.get("id", "")), cause, role_of_event(event.name, event), event):
-            yield
+        cause, role = self._services.registry.current_cause, role_of_event(event.name, event)
+        return self._having((str(event.get("id", "")), cause, role, place_of_event(event)))
 
-    @contextmanager
-    def handling_all(self, events: Iterable[tuple[str, int, Mapping[str, Any]]]) -> Iterator[None]:
+    def handling_all(self, events: Iterable[tuple[str, int, Mapping[str, Any]]]) -> AbstractContextManager[str]:
         """Let the hook handle these events within the context.
 
         Each event consists of its name, its depth, and the fields that identify its owner.
@@ -306,29 +302,15 @@ class HookRights:
             (name := str(fields.get("id", "")), (name, depth), role_of_event(event, fields), fields)
             for event, depth, fields in events
         ]
-        self._enter(*known)
-        try:
-            yield
-        finally:
-            self._leave(*[name for name, *_ in known])
+        return self._having(*known)
 
-    @contextmanager
-    def serving(self, fields: Mapping[str, Any]) -> Iterator[str]:
+    def serving(self, fields: Mapping[str, Any]) -> AbstractContextManager[str]:
         """Let the hook serve a person by a command or tool, with the person's rights; yield an id for this service."""
-        name = uuid.uuid4().hex
         role: Role = next((role for role in ROLES if role == fields.get("role")), "guest")
-        with self._having(name, self._services.registry.current_cause, role, fields):
-            yield name
+        return self._having((uuid.uuid4().hex, self._services.registry.current_cause, role, place_of_event(fields)))
 
     @contextmanager
-    def _having(self, name: str, cause: Cause | None, role: Role, fields: Mapping[str, Any]) -> Iterator[None]:
-        self._enter((name, cause, role, place_of_event(fields)))
-        try:
-            yield
-        finally:
-            self._leave(name)
-
-    def _enter(self, *events: tuple[str, Cause | None, Role, Mapping[str, Any]]) -> None:
+    def _having(self, *events: tuple[str, Cause | None, Role, Mapping[str, Any]]) -> Iterator[str]:
         for name, cause, role, fields in events:
             if role != self._lowest:
                 self._lowest = pick_low_role(self._lowest, role)
@@ -336,12 +318,13 @@ class HookRights:
             self._handled[name] = None
         while len(self._causes) > MAX_CAUSES:
             self._causes.popitem(last=False)
-
-    def _leave(self, *names: str) -> None:
-        for name in names:
-            self._handled.pop(name, None)
-            self._last = name
-        self._left = time.monotonic()
+        try:
+            yield events[0][0]
+        finally:
+            for name, *_ in events:
+                self._handled.pop(name, None)
+                self._last = name
+            self._left = time.monotonic()
 
     def make_capability(self, manifest: Manifest, store_name: str, *, is_restricted: bool) -> Capability:
         """Return the function that answers requests of a hook with this manifest and this store.

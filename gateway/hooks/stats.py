@@ -5,7 +5,6 @@ For a while, the breaker stops the calls of a hook that fails too often.
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from math import ceil
 from typing import Any, Literal, NamedTuple
 
@@ -250,8 +249,7 @@ class DecisionFailures:
         return f"did not decide {times}, last {at}: {missed.last}; {seen}"
 
 
-@dataclass(slots=True)
-class Breaker:
+class Breaker(msgspec.Struct):
     """A circuit breaker: after several failures in a row, it stops the calls of a hook, and later lets a probe through.
 
     closed -> (failures in a row reach the threshold) -> open -> (the pause is over) -> half-open: the breaker lets one
@@ -267,8 +265,8 @@ class Breaker:
     longest: float = 600.0
     failures: int = 0
     trips: int = 0
-    _until: float | None = field(default=None, repr=False)
-    _probing: bool = field(default=False, repr=False)
+    _until: float | None = None
+    _probing: bool = False
 
     @property
     def state(self) -> BreakerState:

@@ -159,7 +159,8 @@ class JobJournal(msgspec.Struct, eq=False):
                 return job
             left = tuple(due for due in found.job.running if due != moment.due)
             failures = found.job.failures + 1 if moment.state == "failed" else 0
-            now = msgspec.structs.replace(found.job, running=left, failures=failures, last=_without_answer(moment))
+            last = msgspec.structs.replace(moment, answer="")
+            now = msgspec.structs.replace(found.job, running=left, failures=failures, last=last)
             try:
                 await self.change(StoredJob(found.seq, now), row, *beside)
             except Conflict:
@@ -207,10 +208,6 @@ async def find_missed(jobs: JobJournal, job: Job, missed: Moment) -> list[Moment
 def key_of(job: Job) -> str:
     """Return the key of a job: maker and name."""
     return f"{job.maker}/{job.name}"
-
-
-def _without_answer(moment: Moment) -> Moment:
-    return msgspec.structs.replace(moment, answer="")
 
 
 def make_job_put(found: StoredJob) -> NewRecord:

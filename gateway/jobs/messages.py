@@ -26,9 +26,14 @@ def make_message(job: Job, due: float, find_role: Callable[[Message], Role | Non
     if role is None:
         return None
     text = DUE_TEXT.format(job.text) if job.at else JOB_TEXT.format(job.name, job.text)
-    said = Message(id_of(job, due), job.address, job.user_id, text, session=job.session_key)
-    said = dataclasses.replace(said, agent=job.agent, person=job.person, is_job=True)
-    said = dataclasses.replace(said, extra={JOB_MODEL: job.model}) if job.model else said
+    said = Message(
+        *(id_of(job, due), job.address, job.user_id, text),
+        session=job.session_key,
+        agent=job.agent,
+        person=job.person,
+        is_job=True,
+        extra={JOB_MODEL: job.model} if job.model else {},
+    )
     if job.is_internal:
         return dataclasses.replace(said, kind="internal", role=role)
     if job.address == job.origin and role == find_role(Message("", job.origin, job.user_id, "")):
@@ -37,18 +42,12 @@ def make_message(job: Job, due: float, find_role: Callable[[Message], Role | Non
 
 
 def find_low_role(job: Job, find_role: Callable[[Message], Role | None]) -> Role | None:
-    """Return the least rights of the job and its maker; None: they may not speak."""
-    if job.is_internal:
-        return find_internal_role(job, find_role)
-    now = find_role(Message("", job.origin, job.user_id, ""))
-    return pick_low_role(now, job.role) if now else None
-
-
-def find_internal_role(job: Job, find_role: Callable[[Message], Role | None]) -> Role | None:
     """Return the least of a job's rights and those that the person who answers for it has now; None: they have none."""
-    network, _, user = job.person.partition(":")
-    if not user or job.person.startswith((HOOK, WEBHOOK)) or find_author(job.person).startswith((HOOK, WEBHOOK)):
-        return job.role  # no person, but a hook or a webhook, whose rights were given to it
-    at = job.origin if job.origin.platform == network else Address(network, user)
+    at, user = job.origin, job.user_id
+    if job.is_internal:
+        network, _, user = job.person.partition(":")
+        if not user or job.person.startswith((HOOK, WEBHOOK)) or find_author(job.person).startswith((HOOK, WEBHOOK)):
+            return job.role  # no person, but a hook or a webhook, whose rights were given to it
+        at = job.origin if job.origin.platform == network else Address(network, user)
     now = find_role(Message("", at, user, ""))
     return pick_low_role(now, job.role) if now else None

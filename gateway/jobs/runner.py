@@ -83,7 +83,7 @@ class JobRunner:
         self._jobs = jobs
         self._ports = ports
         self._clocks = clocks
-        self._timer = Timer(self._load, self._begin_all, clocks)
+        self._timer = Timer(self._load, self._begin, clocks)
         self.look = self._timer.look
         self._runs: dict[str, deque[float]] = defaultdict(deque)  # by maker, within the last hour
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -135,16 +135,13 @@ class JobRunner:
             at = await find_message(self._engine, job, due, seq)
             self._tasks.start_soon(self._watch, job, moment, at, is_cut_off)
 
-    async def _begin_all(self, keys: Sequence[str]) -> None:
+    async def _begin(self, keys: Sequence[str]) -> None:
+        """Begin the moments of the jobs that are due, by their present records."""
         for key in keys:
-            await self._begin(key)
-
-    async def _begin(self, key: str) -> None:
-        """Begin the moment of a job that is due, by its present record."""
-        while found := await self._jobs.read(key):
-            with suppress(Conflict):
-                self._plan(await self._begin_found(found))
-                return
+            while found := await self._jobs.read(key):
+                with suppress(Conflict):
+                    self._plan(await self._begin_found(found))
+                    break
 
     async def _begin_found(self, found: StoredJob) -> Job:
         job, now = found.job, self._clocks.read()

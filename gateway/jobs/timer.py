@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
 
 import anyio
+import msgspec
 
 from gateway.backoff import find_pause
 from gateway.engine.journal_clock import JournalClock
@@ -50,12 +51,11 @@ def clocks_of(clock: JournalClock) -> Clocks:
     return Clocks(time.time, clock.calculate_difference, clock.find_unconfirmed_jump)
 
 
-class NextMoments:
+class NextMoments(msgspec.Struct, eq=False):
     """The next moment of each key, the first one at the top of a heap."""
 
-    def __init__(self) -> None:
-        self._heap: list[tuple[float, str]] = []
-        self._due: dict[str, float] = {}
+    _heap: list[tuple[float, str]] = []
+    _due: dict[str, float] = {}
 
     def put(self, key: str, due: float) -> None:
         self._due[key] = due

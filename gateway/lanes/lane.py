@@ -196,25 +196,24 @@ log = logging.getLogger(__name__)
 BACKOFF = Backoff(1.0, 30.0)
 
 
-class Lane:
+class Lane(msgspec.Struct, eq=False):
     """The lane of a session; a lane exists while its session has work or waits."""
 
-    def __init__(self, key: str, context: LaneContext) -> None:
-        self.key = key
-        self.scope = anyio.CancelScope()
-        self.claim: TurnClaim | None = None
-        self.job: TurnJob | None = None  # running, or waiting to run
-        self.wakeup = Wakeup()
-        self.arrival: NewMessage | None = None
-        self.is_begun = False
-        self.is_over = False
-        self.damage = ""  # the damage of the journal that blocks the session
-        self._is_leaving = False
-        self._context = context
-        self._interrupting = InterruptRequests()
-        self._error = ""
-        self._is_told = False  # whether the person was notified of the wait
-        self._listening: anyio.CancelScope | None = None  # while audio is transcribed
+    key: str
+    _context: LaneContext
+    scope: anyio.CancelScope = msgspec.field(default_factory=anyio.CancelScope)
+    claim: TurnClaim | None = None
+    job: TurnJob | None = None  # running, or waiting to run
+    wakeup: Wakeup = msgspec.field(default_factory=Wakeup)
+    arrival: NewMessage | None = None
+    is_begun: bool = False
+    is_over: bool = False
+    damage: str = ""  # the damage of the journal that blocks the session
+    _is_leaving: bool = False
+    _interrupting: InterruptRequests = msgspec.field(default_factory=InterruptRequests)
+    _error: str = ""
+    _is_told: bool = False  # whether the person was notified of the wait
+    _listening: anyio.CancelScope | None = None  # while audio is transcribed
 
     def interrupt_by(self, seq: int, message: Message) -> None:
         """End a turn that does not cover this message, or restart the turn if the message edits one of its messages."""

@@ -30,16 +30,15 @@ class LaneRequest(msgspec.Struct, frozen=True):
     wish: Wish
 
 
-class Peers:
+class Peers(msgspec.Struct, eq=False):
     """All nodes but this one.
 
     A node that is alive counts as alive for half a second, so that thousands of waiting lanes look up its lease once.
     """
 
-    def __init__(self, engine: Engine, node: str) -> None:
-        self._engine = engine
-        self._node = node
-        self._seen: dict[str, float] = {}  # until when a node counts as alive
+    _engine: Engine
+    _node: str
+    _seen: dict[str, float] = {}  # until when a node counts as alive
 
     async def run(self, turn: OpenTurn) -> bool:
         """Return True if another node has claimed this turn and is alive."""

@@ -308,12 +308,11 @@ def find_last_answer(held: Sequence[records.Step], result: LaneResult) -> record
     return None
 
 
-class InterruptRequests:
+class InterruptRequests(msgspec.Struct, eq=False):
     """The messages to a lane that end its running turn: new texts, and edits."""
 
-    def __init__(self) -> None:
-        self._newest = 0  # inbound sequence of the message to answer now
-        self._edits: list[tuple[int, Message]] = []
+    _newest: int = 0  # inbound sequence of the message to answer now
+    _edits: list[tuple[int, Message]] = []
 
     def note(self, seq: int, message: Message) -> None:
         if message.kind == "edit":

@@ -17,9 +17,10 @@ A placeholder is a message in its place like every other: it does not appear bef
 
 import logging
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import anyio
+import msgspec
 
 from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import AdapterError, EngineError
@@ -34,8 +35,7 @@ log = logging.getLogger(__name__)
 MAX_FAILURES = 3
 
 
-@dataclass(slots=True)
-class SentParts:
+class SentParts(msgspec.Struct):
     """The part of a growing reply that the network has."""
 
     ids: MessageIds | None = None
@@ -220,10 +220,10 @@ async def find_shown_parts(engine: Engine, transport: Transport, reply: Reply) -
     if isinstance(last, records.SendIntent) and transport.doubt == "lookup":
         if not (found := await transport.find_begun(reply, last.part, nonce_of(reply.id, last.part))):
             return last.message_ids
-        ids = (*last.message_ids, found)
-        shown = records.SendSucceeded(out=0, reply_id=reply.id, part=last.part, message_ids=ids, last=False)
-        await write_shown_part(engine, place, shown)
-        return ids
+        last = records.SendSucceeded(
+            out=0, reply_id=reply.id, part=last.part, message_ids=(*last.message_ids, found), last=False
+        )
+        await write_shown_part(engine, place, last)
     return last.message_ids
 
 

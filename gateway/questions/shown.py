@@ -18,6 +18,7 @@ from gateway.errors import AdapterError
 from gateway.messages.message import Reply
 from gateway.outbox.interface import MessageIds
 from gateway.outbox.outbox import Outbox
+from gateway.outbox.send_journal import is_end
 from gateway.records import records, subjects
 from gateway.records.records import ApprovalRequest
 
@@ -115,9 +116,9 @@ class ShownQuestions(msgspec.Struct, eq=False):
         return None
 
     async def _is_under_way(self, shown: ShownQuestion) -> bool:
-        last = await self._engine.last(subjects.send_subject_of(subjects.place_of(shown.reply.address)))
-        kept = records.decode(last.data) if last else None
-        return isinstance(kept, records.SendIntent) and kept.out == shown.owed
+        where = subjects.send_subject_of(subjects.place_of(shown.reply.address))
+        _, kept = await records.read_last(self._engine, where, records.SendIntent)
+        return kept is not None and kept.out == shown.owed
 
 
 def own_reply_id_of(turn_id: str, question: str) -> str:
@@ -126,10 +127,7 @@ def own_reply_id_of(turn_id: str, question: str) -> str:
 
 
 def is_end_of(kept: records.SendRecord, shown: ShownQuestion) -> bool:
-    is_over = (isinstance(kept, records.SendSucceeded) and kept.last) or (
-        isinstance(kept, records.SendFailed) and kept.permanent
-    )
-    return is_over and kept.out == shown.owed
+    return is_end(kept) and kept.out == shown.owed
 
 
 def ids_of(kept: records.SendRecord | None) -> MessageIds | None:

@@ -10,6 +10,8 @@ from collections import OrderedDict
 from collections.abc import Callable
 from http import HTTPStatus
 
+import msgspec
+
 from gateway.records.records import ProgramKey
 from gateway.web.host_rules import HostRules
 from gateway.web.http_request import HttpRequest
@@ -22,36 +24,12 @@ WINDOW = 60.0
 MOST_PEERS = 10_000
 
 
-class KeyCheck:
-    """The check that finds the key of a request."""
-
-    def __init__(self, keys: ProgramKeys, rules: HostRules) -> None:
-        self._keys = keys
-        self._rules = rules
-        self._limiter = KeyLimiter()
-
-    def find(self, request: HttpRequest, peer: str) -> ProgramKey | None:
-        """Return the key of a request; None if it shows none.
-
-        Raises:
-            WebRefusal: the key is unknown, or too many wrong ones came from this peer.
-        """
-        scheme, _, key = request.headers.get("authorization", "").partition(" ")
-        if not key:
-            return None
-        found = self._keys.find(key.strip()) if scheme.lower() == "bearer" else None
-        if found is None:
-            unknown = WebRefusal(HTTPStatus.UNAUTHORIZED, NOBODY_HAS, WWW_Authenticate="Bearer")
-            raise self._limiter.refuse(self._rules.find_peer(request.headers, peer), "keys", unknown)
-        return found
-
-
-class KeyLimiter:
+class KeyLimiter(msgspec.Struct, eq=False):
     """The counts of wrong keys by peer; beyond a limit, the peers that were longest silent are forgotten."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._wrong: OrderedDict[str, tuple[float, int]] = OrderedDict()  # when the window began, and the count
+    _clock: Callable[[], float] = time.monotonic
+    # By peer: when the window began, and the count.
+    _wrong: OrderedDict[str, tuple[float, int]] = msgspec.field(default_factory=OrderedDict)
 
     def refuse(self, peer: str, what: str, usual: WebRefusal) -> WebRefusal:
         """Count a wrong key; return the usual refusal or, after too many, one that says how long to wait."""
@@ -70,3 +48,26 @@ class KeyLimiter:
         if len(self._wrong) > MOST_PEERS:
             self._wrong.popitem(last=False)
         return math.ceil(since + WINDOW - now) if count >= MOST_WRONG else 0
+
+
+class KeyCheck(msgspec.Struct, eq=False):
+    """The check that finds the key of a request."""
+
+    _keys: ProgramKeys
+    _rules: HostRules
+    _limiter: KeyLimiter = msgspec.field(default_factory=KeyLimiter)
+
+    def find(self, request: HttpRequest, peer: str) -> ProgramKey | None:
+        """Return the key of a request; None if it shows none.
+
+        Raises:
+            WebRefusal: the key is unknown, or too many wrong ones came from this peer.
+        """
+        scheme, _, key = request.headers.get("authorization", "").partition(" ")
+        if not key:
+            return None
+        found = self._keys.find(key.strip()) if scheme.lower() == "bearer" else None
+        if found is None:
+            unknown = WebRefusal(HTTPStatus.UNAUTHORIZED, NOBODY_HAS, WWW_Authenticate="Bearer")
+            raise self._limiter.refuse(self._rules.find_peer(request.headers, peer), "keys", unknown)
+        return found

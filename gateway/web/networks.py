@@ -41,7 +41,8 @@ class NetworkReceiver(msgspec.Struct, eq=False):
             raise self._refuse(network, "it is not at work, or is not called here", request, peer)
         if why_not := route.why_not_heard(request.headers):
             raise self._refuse(network, why_not, request, peer)
-        body = await self._read(request, peer, route.largest)
+        async with self._places.hold(self._rules.find_peer(request.headers, peer), request.body):
+            body = await request.body.read(route.largest)
         if why_not := route.why_not_believed(request.headers, body):
             raise self._refuse(network, why_not, request, peer)
         is_plain = request.headers.get("content-encoding", "identity") == "identity"
@@ -54,10 +55,6 @@ class NetworkReceiver(msgspec.Struct, eq=False):
             what = "the journal takes nothing now; come again"
             raise WebRefusal(HTTPStatus.SERVICE_UNAVAILABLE, what, Retry_After=COME_AGAIN) from None
         return HttpResponse(answer.status, answer.body.encode(), answer.content_type)
-
-    async def _read(self, request: HttpRequest, peer: str, largest: int) -> bytes:
-        async with self._places.hold(self._rules.find_peer(request.headers, peer), request.body):
-            return await request.body.read(largest)
 
     def _refuse(self, network: str, why: str, request: HttpRequest, peer: str) -> WebRefusal:
         """Make the refusal of an untrusted call: the reason goes to the log, and the caller does not see it."""

@@ -8,17 +8,17 @@ import time
 from collections.abc import Awaitable, Callable, Hashable
 
 import anyio
+import msgspec
 
 REST = 19  # times as long as the answer took
 LONGEST_REST = 0.5
 MOST_KEPT = 50
 
 
-class SharedAnswers:
+class SharedAnswers(msgspec.Struct, eq=False):
     """The shared answers by question; `find` makes one."""
 
-    def __init__(self) -> None:
-        self._asked: dict[Hashable, TimedAnswer] = {}
+    _asked: dict[Hashable, "TimedAnswer"] = {}
 
     async def get(self, asked: Hashable, find: Callable[[], Awaitable[bytes]]) -> bytes:
         """Return the answer to a question; raises what `find` raises."""

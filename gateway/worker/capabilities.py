@@ -21,12 +21,11 @@ from gateway.worker.protocol import REQUEST_PREFIX
 POLL_MS = 100  # ms between two checks for an answer that another thread may have read
 
 
-class PendingReply:
+class PendingReply(msgspec.Struct, eq=False):
     """A pending answer: `await` it, or take its `result()` in a thread."""
 
-    def __init__(self, future: "Future[Any]", requests: "GatewayRequests") -> None:
-        self._future = future
-        self._requests = requests
+    _future: "Future[Any]"
+    _requests: "GatewayRequests"
 
     def __await__(self) -> Generator[Any, None, Any]:
         return asyncio.wrap_future(self._future).__await__()
@@ -109,11 +108,10 @@ class GatewayRequests:
 MakeRequest = Callable[[str, dict[str, Any]], Any]
 
 
-class HookStore:
+class HookStore(msgspec.Struct, eq=False):
     """A small persistent key-value store of this hook."""
 
-    def __init__(self, make: MakeRequest) -> None:
-        self._make = make
+    _make: MakeRequest
 
     def get(self, key: str, default: Any = None) -> Any:
         return self._make("store.get", {"key": key, "default": default})

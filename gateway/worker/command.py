@@ -59,9 +59,7 @@ def run_command(ends: CommandDescriptors, fork_server: int) -> NoReturn:
 
 def _read_spec(ends: CommandDescriptors) -> CommandSpec:
     """Read the specification. Afterwards the fork server is out of reach, and the pipe gets all output."""
-    with os.fdopen(os.dup(ends.spec), "rb") as file:
-        file.seek(0)
-        spec = msgspec.json.decode(file.read(), type=CommandSpec)
+    spec = msgspec.json.decode(os.pread(ends.spec, os.fstat(ends.spec).st_size, 0), type=CommandSpec)
     output, nothing = os.dup(ends.output), os.open(os.devnull, os.O_RDWR)
     for descriptor, place in ((nothing, 0), (output, 1), (output, 2)):
         os.dup2(descriptor, place)

@@ -167,7 +167,7 @@ def set_surroundings(spec: WorkerSpec) -> None:
     repair_output(None)
     if spec.is_offline:
         try:
-            kernel.isolate_network()
+            kernel.isolate(kernel.CLONE_NEWNET)
         except OSError as error:
             print(f"{NETWORK_LEFT}: {error}", file=sys.stderr)  # noqa: T201 - the hook's own log
 

@@ -37,10 +37,10 @@ import socket
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -102,7 +102,11 @@ def _sample_handler(_event: str, _context: object) -> None:
 
 
 AnyEnds = WorkerDescriptors | CommandDescriptors | ProgramDescriptors
-Ends = TypeVar("Ends", WorkerDescriptors, CommandDescriptors, ProgramDescriptors)
+STARTS: Mapping[str, type[AnyEnds]] = {
+    "start": WorkerDescriptors,
+    "run": CommandDescriptors,
+    "program": ProgramDescriptors,
+}
 
 WATCH_MS = 500  # ms between two checks if the host has more processes than before
 RENEW_MS = 60_000  # ms between two counts of the user's other processes
@@ -111,13 +115,12 @@ STOPPING_POLL_MS = 50  # ms between two checks for survivors
 MAX_DESCRIPTORS = 24
 
 
-class ForkRequests:
+class ForkRequests(msgspec.Struct, eq=False):
     """Lines of JSON from the daemon, with descriptors beside requests for a process."""
 
-    def __init__(self, control: socket.socket) -> None:
-        self._control = control
-        self._text = b""
-        self._descriptors: deque[int] = deque()
+    _control: socket.socket
+    _text: bytes = b""
+    _descriptors: deque[int] = msgspec.field(default_factory=deque)
 
     def read(self) -> list[dict[str, Any]] | None:
         """Read the requests that have arrived; None when the daemon is gone."""
@@ -131,18 +134,17 @@ class ForkRequests:
         *lines, self._text = (self._text + data).split(b"\n")
         return [json.loads(line) for line in lines]
 
-    def take_descriptors(self, kind: type[Ends]) -> Ends:
+    def take_descriptors(self, kind: type[AnyEnds]) -> AnyEnds:
         """Take the descriptors of the oldest request for a process."""
         return kind(*(self._descriptors.popleft() for _ in kind._fields))
 
 
-class WorkerProcesses:
+class WorkerProcesses(msgspec.Struct, eq=False):
     """The workers by number, until they are reaped: until then no other process gets the pid."""
 
-    def __init__(self) -> None:
-        self.pids: dict[int, int] = {}
-        self._keepers: set[int] = set()  # the numbers of keepers of commands, which are no hooks
-        self._heavy: list[int] = []
+    pids: dict[int, int] = {}
+    _keepers: set[int] = set()  # the numbers of keepers of commands, which are no hooks
+    _heavy: list[int] = []
 
     @property
     def needs_limit(self) -> bool:
@@ -263,12 +265,8 @@ class ForkServer:
             number = request["worker"]
             if request["verb"] == "ping":
                 self.send({"pong": number})
-            elif request["verb"] == "start":
-                self._start(number, self._requests.take_descriptors(WorkerDescriptors))
-            elif request["verb"] == "run":
-                self._start(number, self._requests.take_descriptors(CommandDescriptors))
-            elif request["verb"] == "program":
-                self._start(number, self._requests.take_descriptors(ProgramDescriptors))
+            elif ends := STARTS.get(request["verb"]):
+                self._start(number, self._requests.take_descriptors(ends))
             elif number in self._workers.pids:
                 self._carry_out(request, self._workers.pids[number])
 

@@ -158,13 +158,11 @@ def die_with_parent(number: signal.Signals) -> None:
     _prctl(PR_SET_PDEATHSIG, number)
 
 
-def isolate_network() -> None:
-    """Remove the network from this process and its children. Raises OSError if the kernel cannot do it."""
-    isolate(CLONE_NEWNET)
-
-
 def isolate(kind: int) -> None:
-    """Enter a new namespace of this kind; without root, inside a user namespace that keeps the user."""
+    """Enter a new namespace of this kind; without root, inside a user namespace that keeps the user.
+
+    Raises OSError if the kernel cannot do it.
+    """
     user, group = os.geteuid(), os.getegid()
     if user == 0 and _answers("unshare", kind):
         return

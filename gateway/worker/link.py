@@ -93,15 +93,14 @@ encode = msgspec.json.Encoder(enc_hook=to_plain).encode
 _decode = msgspec.json.Decoder(WireMessage).decode
 
 
-class SignalGuard:
+class SignalGuard(msgspec.Struct, eq=False):
     """A block that signals must not interrupt, since a message would be torn: they wait until `afterwards`.
 
     Only for the loop's thread, which is also the only one that a signal interrupts.
     """
 
-    def __init__(self) -> None:
-        self._depth = 0
-        self.afterwards: Callable[[], None] | None = None
+    _depth: int = 0
+    afterwards: Callable[[], None] | None = None
 
     def __bool__(self) -> bool:
         return self._depth > 0

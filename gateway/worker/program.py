@@ -33,9 +33,7 @@ class ProgramDescriptors(NamedTuple):
 
 def run_program(ends: ProgramDescriptors) -> NoReturn:
     """Become this program, the leader of a session, in a fresh process."""
-    with os.fdopen(os.dup(ends.spec), "rb") as file:
-        file.seek(0)
-        spec = msgspec.json.decode(file.read(), type=ProgramRequest)
+    spec = msgspec.json.decode(os.pread(ends.spec, os.fstat(ends.spec).st_size, 0), type=ProgramRequest)
     pipes = [os.dup(end) for end in ends[1:]]  # one of them may have a low number
     for place, descriptor in enumerate(pipes):
         os.dup2(descriptor, place)

@@ -22,8 +22,9 @@ import struct
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from gateway.worker import kernel, landlock, mounts, seccomp
 
@@ -55,8 +56,7 @@ LEADING_OUT = (
 CAPABILITIES_VERSION, MOST_CAPABILITIES = 0x20080522, 64
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sandbox:
+class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
     """The restrictions of a process; paths are absolute, and missing ones are ignored.
 
     `read` allows to read and to run, `write` all changes to files. `net` is no network, all of it, or only connections
@@ -71,8 +71,7 @@ class Sandbox:
     modes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SandboxSupport:
+class SandboxSupport(msgspec.Struct, frozen=True):
     """The support by this host's kernel: Landlock's version (0: none), and if it filters system calls."""
 
     landlock: int

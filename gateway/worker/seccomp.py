@@ -84,6 +84,7 @@ NAMESPACES = 0x7E020000  # the flags for new ones
 FILE_FLAGS = (0x40086602, 0x401C5820, 0x40087602)  # to set flags, attributes and the version of a file
 NEW_CLOCK = 0x80  # one more, which in `clone` is part of a signal's number
 
+ALLOWED = (RETURN, 0, 0, ALLOW)
 Program = list[tuple[int, int, int, int]]  # code, jump if true, jump if false, value
 
 
@@ -131,15 +132,15 @@ def build_filter(machine: Machine, net: bool | tuple[int, ...], sockets: bool, m
     if net is not True:
         program += _when(machine.listen, [_refuse()])  # it takes a port automatically
         for number, place in machine.sends:
-            program += _when(number, [_load(place), (IF_ANY_BIT, 0, 1, FAST_OPEN), _refuse(), _allow()])
-    return [*program, _allow()]
+            program += _when(number, [_load(place), (IF_ANY_BIT, 0, 1, FAST_OPEN), _refuse(), ALLOWED])
+    return [*program, ALLOWED]
 
 
 def _check_namespaces(machine: Machine) -> Program:
     """Check for new namespaces. `clone3` hides its flags from filters; programs that miss it use `clone`."""
     program = _when(NEW_CLONE, [_refuse(errno.ENOSYS)])
     for number, flags in zip(machine.spaces, (NAMESPACES, NAMESPACES | NEW_CLOCK), strict=True):
-        program += _when(number, [_load(0), (IF_ANY_BIT, 0, 1, flags), _refuse(errno.EPERM), _allow()])
+        program += _when(number, [_load(0), (IF_ANY_BIT, 0, 1, flags), _refuse(errno.EPERM), ALLOWED])
     return program
 
 
@@ -147,10 +148,10 @@ def _check_others(machine: Machine) -> Program:
     """Check that a process sets only its own limits and priorities; these calls name it as process 0."""
     program: Program = []
     for number in machine.of_process:
-        program += _when(number, [_load(0), (IF_EQUAL, 1, 0, 0), _refuse(errno.EPERM), _allow()])
+        program += _when(number, [_load(0), (IF_EQUAL, 1, 0, 0), _refuse(errno.EPERM), ALLOWED])
     for number, single in machine.of_kind:
         itself: Program = [_load(0), (IF_EQUAL, 0, 2, single), _load(1), (IF_EQUAL, 1, 0, 0), _refuse(errno.EPERM)]
-        program += _when(number, [*itself, _allow()])
+        program += _when(number, [*itself, ALLOWED])
     return program
 
 
@@ -164,9 +165,9 @@ def _check_modes(machine: Machine) -> Program:
     flags: Program = [_load(1)]
     for request in FILE_FLAGS:
         flags += [(IF_EQUAL, 0, 1, request), _refuse(errno.ENOTSUP)]
-    program += _when(machine.control, [*flags, _allow()])
+    program += _when(machine.control, [*flags, ALLOWED])
     # A pointer has two halves, which are checked one by one.
-    path: Program = [_load(1), (IF_EQUAL, 0, 2, 0), _load(1, half=4), (IF_EQUAL, 1, 0, 0), done, _allow()]
+    path: Program = [_load(1), (IF_EQUAL, 0, 2, 0), _load(1, half=4), (IF_EQUAL, 1, 0, 0), done, ALLOWED]
     return [*program, *_when(machine.times, path)]
 
 
@@ -177,10 +178,10 @@ def _check_socket(net: bool | tuple[int, ...], sockets: bool) -> Program:
         families += [socket.AF_INET, socket.AF_INET6, NETLINK]
     program = [_load(0)]
     for family in families:
-        program += [(IF_EQUAL, 0, 1, family), _allow()]
+        program += [(IF_EQUAL, 0, 1, family), ALLOWED]
     if net and net is not True:
         kind: Program = [_load(1), (MASK, 0, 0, KIND_OF_SOCKET), (IF_EQUAL, 0, 4, socket.SOCK_STREAM), _load(2)]
-        plain: Program = [(IF_EQUAL, 1, 0, 0), (IF_EQUAL, 0, 1, TCP), _allow()]
+        plain: Program = [(IF_EQUAL, 1, 0, 0), (IF_EQUAL, 0, 1, TCP), ALLOWED]
         program += [(IF_EQUAL, 1, 0, socket.AF_INET), (IF_EQUAL, 0, len(kind + plain), socket.AF_INET6), *kind, *plain]
     return [*program, _refuse()]
 
@@ -189,7 +190,7 @@ def _check_pair() -> Program:
     """Check a socket pair: a datagram pair could send to any path; a stream is tied to its other end."""
     kind: Program = [_load(1), (MASK, 0, 0, KIND_OF_SOCKET)]
     for one in (socket.SOCK_STREAM, socket.SOCK_SEQPACKET):
-        kind += [(IF_EQUAL, 0, 1, one), _allow()]
+        kind += [(IF_EQUAL, 0, 1, one), ALLOWED]
     return [*kind, _refuse()]
 
 
@@ -200,10 +201,6 @@ def _when(number: int, checks: Program) -> Program:
 
 def _load(argument: int, half: int = 0) -> tuple[int, int, int, int]:
     return LOAD_WORD, 0, 0, FIRST_ARGUMENT_AT + 8 * argument + half
-
-
-def _allow() -> tuple[int, int, int, int]:
-    return RETURN, 0, 0, ALLOW
 
 
 def _refuse(number: int = errno.EACCES) -> tuple[int, int, int, int]:

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 from msgspec import Struct
 
@@ -99,14 +100,13 @@ def _describe_syntax_error(error: yaml.YAMLError, text: str, source: str) -> Fin
     return Finding(place, problem, "check the quotes, brackets and indentation of this line and the one before")
 
 
-class _TreeBuilder:
+class _TreeBuilder(msgspec.Struct, eq=False):
     """Folds the parser's events into nodes; without recursion, since depth is the sender's to choose."""
 
-    def __init__(self, source: str) -> None:
-        self.source = source
-        self.findings: list[Finding] = []
-        self._open: list[_OpenNode] = []
-        self._root: YamlNode | None = None
+    source: str
+    findings: list[Finding] = []
+    _open: list["_OpenNode"] = []
+    _root: YamlNode | None = None
 
     def found(self, finding: Finding) -> None:
         if len(self.findings) < MAX_FINDINGS:

@@ -113,8 +113,7 @@ class DiscordReceiver:
 
     def _deleted(self, event: discord.RawMessageDeleteEvent | discord.RawBulkMessageDeleteEvent, ids: set[int]) -> None:
         """Take the deletion of messages; Discord does not say whose they were, nor who deleted them."""
-        channel = self._client.get_channel(event.channel_id)
-        address = address_of(channel) if channel is not None else None
+        address = address_of(self._client.get_channel(event.channel_id))
         chat = address.chat_id if address else str(event.channel_id)
         for one in ids:
             name = MessageName(PLATFORM, chat, str(one))
@@ -143,7 +142,7 @@ class DiscordReceiver:
 
     async def _react(self, event: discord.RawReactionActionEvent) -> None:
         channel = self._client.get_channel(event.channel_id)
-        address = address_of(channel) if channel is not None else None
+        address = address_of(channel)
         if address is None:
             kind: messages.ChatType = "group" if event.guild_id else "dm"
             address = messages.Address(PLATFORM, str(event.channel_id), kind)

@@ -6,7 +6,7 @@ since calls may arrive in another order than that of their own numbers.
 """
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import anyio
 import msgspec
@@ -23,15 +23,8 @@ REPEATS = 3600.0  # seconds for which a repeated call is recognized after it was
 UPDATE_KINDS = (Update.MESSAGE, Update.EDITED_MESSAGE, Update.CALLBACK_QUERY, Update.MESSAGE_REACTION)
 
 
-class UpdateSource(Protocol):
-    """A source of updates as Telegram wrote them, in their order."""
-
-    async def fetch(self, offset: int, seconds: int, limit: int) -> list[Any]:
-        """Wait for at most `limit` updates from the number `offset` on; those before are done and may be forgotten."""
-
-
 class FetchedUpdates(msgspec.Struct, eq=False):
-    """The updates that Telegram returns to polls; fills `UpdateSource`."""
+    """The updates that Telegram returns to polls."""
 
     _bot: Bot
     _presence: Presence
@@ -46,7 +39,7 @@ class FetchedUpdates(msgspec.Struct, eq=False):
 
 
 class PendingUpdates:
-    """The updates of one bot that Telegram's calls brought; fills `UpdateSource`."""
+    """The updates of one bot that Telegram's calls brought."""
 
     def __init__(self, engine: Engine, bot: str) -> None:
         self._engine = engine
@@ -98,3 +91,7 @@ def find_person(update: Mapping[str, Any]) -> str:
             if isinstance(who, Mapping) and type(who.get("id")) is int:
                 return f"{PLATFORM}:{who['id']}"
     return ""
+
+
+UpdateSource: TypeAlias = FetchedUpdates | PendingUpdates
+"""A source of updates as Telegram wrote them, in their order."""

@@ -14,13 +14,13 @@ import ssl
 from base64 import b64encode
 from collections.abc import AsyncIterator, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import SplitResult, quote, unquote, urljoin, urlsplit
 
 import anyio
 import certifi
 import httpcore
+import msgspec
 
 from gateway import __version__
 from gateway.agent.libraries import describe_install, is_installed
@@ -38,8 +38,7 @@ PROXY_SCHEMES = ("http", "https", "socks5", "socks5h")
 CERTIFICATE_NAME = re.compile(r"[0-9a-f]{8}\.\d+")  # as OpenSSL looks for them in a folder
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointResponse:
+class EndpointResponse(msgspec.Struct, frozen=True):
     """An answer that has begun; the names of its headers are in small letters."""
 
     status: int

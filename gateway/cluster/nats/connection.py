@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
+import msgspec
 from nats.aio.client import PING_PROTO, Client
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
@@ -117,15 +118,14 @@ class Answers(Protocol):
     def note(self, message: Msg) -> None: ...
 
 
-class ServerDisconnection:
+class ServerDisconnection(msgspec.Struct, eq=False):
     """An outage of the servers: the log has one entry for an outage that lasts, and one entry for its end."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._since: float | None = None
-        self._telling: asyncio.TimerHandle | None = None
-        self._is_told = False
-        self.refusal = ""  # the reason of servers that answer and refuse us
+    _url: str
+    _since: float | None = None
+    _telling: asyncio.TimerHandle | None = None
+    _is_told: bool = False
+    refusal: str = ""  # the reason of servers that answer and refuse us
 
     @property
     def is_lasting(self) -> bool:

@@ -4,10 +4,10 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from gateway.cluster.nats.connection import (
@@ -59,8 +59,7 @@ HEALTH_SECONDS = 2.0  # a health check that waits longer must report that no ser
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class ServerState:
+class ServerState(msgspec.Struct, frozen=True):
     """The servers' own report: the largest message size, the states of the three streams, and the account."""
 
     max_payload: int

@@ -1,10 +1,9 @@
 """The server's names of files and their pieces, by journal and key."""
 
-from dataclasses import dataclass
+import msgspec
 
 
-@dataclass(frozen=True, slots=True)
-class FileNames:
+class FileNames(msgspec.Struct, frozen=True):
     """The file names of one journal."""
 
     journal: str

@@ -5,8 +5,9 @@ import base64
 import json
 import math
 import time
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from gateway.backoff import Attempts, Backoff
 from gateway.cluster.nats.connection import NO_MAJORITY, PATIENCE, Connection, ServerRefusal
@@ -19,8 +20,7 @@ from gateway.errors import EngineError
 AGAIN = Backoff(0.02, 1.0)
 
 
-@dataclass(slots=True)
-class NatsLease:
+class NatsLease(msgspec.Struct):
     """A lease; `seq` is the sequence of the message that last took or renewed the lease."""
 
     key: str
@@ -46,19 +46,17 @@ class NatsLease:
         await self.leases.remove(self.seq)
 
 
-@dataclass(frozen=True, slots=True)
-class _StoredLease:
+class _StoredLease(msgspec.Struct, frozen=True):
     seq: int
     key: str
     holder: str
 
 
-class Leases:
+class Leases(msgspec.Struct, eq=False):
     """The leases of one journal."""
 
-    def __init__(self, connection: Connection, names: Names) -> None:
-        self._connection = connection
-        self._names = names
+    _connection: Connection
+    _names: Names
 
     async def take(self, key: str, holder: str, ttl: float) -> NatsLease | None:
         """Take a lease; None if another holder has the key.

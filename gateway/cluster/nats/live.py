@@ -11,10 +11,10 @@ import logging
 import weakref
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import TypeAlias
 
+import msgspec
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 from nats.errors import Error as NatsError
@@ -43,8 +43,7 @@ _Arrived: TypeAlias = "tuple[int, int, Msg, _Listener, list[str]]"
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True, eq=False)
-class _Listener:
+class _Listener(msgspec.Struct, eq=False):
     """A tail that receives the server's messages.
 
     `reached` is the last record that the tail has received. Records up to `caught_up` are older than the tail or were

@@ -8,7 +8,8 @@ becomes a filter of the server with one more segment.
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 NO_ID = "-"
 TAKEN = "taken-"  # starts the names of the pieces of a migrated record
@@ -16,8 +17,7 @@ STREAM_NAME = re.compile(r"[A-Za-z0-9_-]{1,32}")
 CONSUMER_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-@dataclass(frozen=True, slots=True)
-class Names:
+class Names(msgspec.Struct, frozen=True):
     """The names of one journal on a server that may hold several."""
 
     journal: str

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+import msgspec
 from nats.aio.msg import Msg
 
 from gateway.backoff import Attempts, Backoff
@@ -40,14 +41,13 @@ AGAIN = Backoff(0.05, 1.0)
 SILENCE = 0.5
 
 
-class RecordReader:
+class RecordReader(msgspec.Struct, eq=False):
     """The reader of one stream. `copies` is the number of servers that keep the stream."""
 
-    def __init__(self, connection: Connection, names: Names, known: KnownRecords, copies: int) -> None:
-        self.known = known
-        self._connection = connection
-        self.names = names
-        self.copies = copies
+    _connection: Connection
+    names: Names
+    known: KnownRecords
+    copies: int
 
     async def last(self, subject: str, *, fresh: bool) -> Record | None:
         if not fresh:
@@ -163,16 +163,15 @@ class RecordReader:
             await asyncio.sleep(attempts.pause())
 
 
-class RecordPage:
+class RecordPage(msgspec.Struct, eq=False):
     """The answer to one page read, message by message."""
 
-    def __init__(self, names: Names) -> None:
-        self.records: list[Record] = []
-        self.headers: dict[int, Mapping[str, str]] = {}  # by the record's sequence
-        self.left = 0
-        self.is_unanswered = False
-        self.ended = asyncio.Event()
-        self._names = names
+    _names: Names
+    records: list[Record] = []
+    headers: dict[int, Mapping[str, str]] = {}  # by the record's sequence
+    left: int = 0
+    is_unanswered: bool = False
+    ended: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     async def wait(self, patience: float) -> None:
         """Wait for the end of the page; raises TimeoutError if no message came for `patience` seconds."""

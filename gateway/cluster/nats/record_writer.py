@@ -10,9 +10,9 @@ import re
 import time
 import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
 from nats.aio.msg import Msg
 
 from gateway.backoff import Attempts, Backoff
@@ -49,8 +49,7 @@ MOST = 1000  # messages of a batch
 AGAIN = Backoff(0.05, 1.0)
 
 
-@dataclass(slots=True)
-class _Doubt:
+class _Doubt(msgspec.Struct):
     """An append whose answer may be lost: its id, and the sequence after which to search for its records."""
 
     stored: str

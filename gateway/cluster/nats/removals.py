@@ -16,8 +16,9 @@ import time
 import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import TypeAlias
+
+import msgspec
 
 from gateway.cluster.nats.connection import Connection, NoAnswer, ServerRefusal
 from gateway.cluster.nats.leases import Leases
@@ -38,12 +39,11 @@ PurgeSubject: TypeAlias = Callable[[str, int], Awaitable[int]]
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
-class _Notes:
+class _Notes(msgspec.Struct):
     """The notes of one message, which share a due time: the sequence up to which each subject is removed."""
 
     where: str
-    upto: dict[str, int] = field(default_factory=dict)
+    upto: dict[str, int] = {}
     is_written: bool = False
 
 

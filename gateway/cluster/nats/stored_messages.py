@@ -6,7 +6,8 @@ The pieces of a large record come right before the record, under subjects of the
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from gateway.cluster.nats.names import Names, digest_of
 from gateway.engine.interface import NewRecord
@@ -18,8 +19,7 @@ BATCH, BATCH_END = "Nats-Batch-Id", "Nats-Batch-Commit"
 ROOM = 8192  # bytes of a message that its headers may take
 
 
-@dataclass(frozen=True, slots=True)
-class StoredMessage:
+class StoredMessage(msgspec.Struct, frozen=True):
     """A message to store; `is_record` is False for a piece."""
 
     subject: str

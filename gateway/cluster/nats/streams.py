@@ -7,8 +7,9 @@ So the gateway refuses such a stream at the start, instead of noticing a loss la
 import asyncio
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from gateway.cluster.nats.connection import NO_MESSAGE, NO_STREAM, Connection, ServerRefusal
 from gateway.cluster.nats.names import Names
@@ -26,8 +27,7 @@ SHARDS = "hermes-gateway-shards"  # marks a journal of 0.1.0 that has several st
 DELETION_SECONDS = 15.0
 
 
-@dataclass(frozen=True, slots=True)
-class JournalState:
+class JournalState(msgspec.Struct, frozen=True):
     """The state of a journal: `copies` servers keep it, and `mark` is the mark of a migration, or ""."""
 
     copies: int

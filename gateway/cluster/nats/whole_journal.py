@@ -10,9 +10,10 @@ import json
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
+
+import msgspec
 
 from gateway.cluster.nats.connection import Connection, ServerRefusal, time_of
 from gateway.cluster.nats.consumer import NatsConsumer
@@ -47,8 +48,7 @@ TRIES = 5
 ReportCount: TypeAlias = Callable[[int], None]
 
 
-@dataclass(slots=True)
-class _Pieces:
+class _Pieces(msgspec.Struct):
     """The pieces of one record, to be written behind all records."""
 
     where: str

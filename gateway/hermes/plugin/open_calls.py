@@ -12,6 +12,8 @@ from concurrent.futures import Future
 from copy import deepcopy
 from typing import Any, TypeAlias
 
+import msgspec
+
 from gateway.events import Event, HookMark
 from gateway.hermes.plugin.arguments import build_request_args, remember_answer, shown_result_of
 from gateway.hermes.plugin.hook_table import TELEMETRY_SCHEMA, HermesHook
@@ -33,16 +35,15 @@ Callback: TypeAlias = Callable[..., Any]
 StartThread: TypeAlias = Callable[[Event, Callable[[], Any]], "Future[Any]"]
 
 
-class _Call:
+class _Call(msgspec.Struct, eq=False):
     """One call of a tool, with the middleware around it."""
 
-    def __init__(self, callbacks: Sequence[Callback], told: Mapping[str, Any], report: Callable[..., object]) -> None:
-        self._callbacks = callbacks
-        self._told = told
-        self._report = report
-        self.args: Future[Any] = Future()  # for the tool
-        self.result: Future[Any] = Future()  # of the tool
-        self.answer: Future[Any] = Future()  # for the model
+    _callbacks: Sequence[Callback]
+    _told: Mapping[str, Any]
+    _report: Callable[..., object]
+    args: Future[Any] = msgspec.field(default_factory=Future)  # for the tool
+    result: Future[Any] = msgspec.field(default_factory=Future)  # of the tool
+    answer: Future[Any] = msgspec.field(default_factory=Future)  # for the model
 
     def run(self) -> Any:
         return self._call_from(0, self._told["args"])
@@ -71,16 +72,13 @@ class _Call:
             return results[0]
 
 
-class OpenCalls:
+class OpenCalls(msgspec.Struct, eq=False):
     """The calls that a plugin's `tool_execution` surrounds, by turn and call."""
 
-    def __init__(
-        self, callbacks: Sequence[Callback], start: StartThread, report: Callable[[Sequence[Exception]], object]
-    ) -> None:
-        self._callbacks = callbacks
-        self._start = start
-        self._report = report
-        self._waiting: dict[tuple[Any, Any], _Call] = {}
+    _callbacks: Sequence[Callback]
+    _start: StartThread
+    _report: Callable[[Sequence[Exception]], object]
+    _waiting: dict[tuple[Any, Any], _Call] = {}
 
     def marks(self, on_error: Any) -> dict[str, tuple[Callable[[Event], Any], HookMark]]:
         return {

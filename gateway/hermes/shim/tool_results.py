@@ -10,9 +10,10 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 from gateway.hermes.shim.tool_names import OUR_TOOLS_ALONE
 from gateway.worker.tool_names import FOUND
@@ -36,8 +37,7 @@ _REMINDER = re.compile(r"(\S+): (\d+-\d+-\d+ \d+:\d[^:]*): (.*)\Z")
 NO_REMINDERS = "No reminders."
 
 
-@dataclass(frozen=True, slots=True)
-class ResultShape:
+class ResultShape(msgspec.Struct, frozen=True):
     """The object that `show` makes of a text; `read` makes a text of an object with other values in `slots`.
 
     `read` gets the object and the earlier text; without `read`, the text is the value in the first slot.

@@ -90,12 +90,11 @@ FindHook: TypeAlias = Callable[[str], Awaitable[HookInfo]]
 """Describes the present hook of this name. Raises HookError if it does not exist."""
 
 
-class DeadLetters:
+class DeadLetters(msgspec.Struct, eq=False):
     """The dead letters in the journal, with methods to list, retry and remove them."""
 
-    def __init__(self, engine: Engine, find_hook: FindHook) -> None:
-        self._engine = engine
-        self._find_hook = find_hook
+    _engine: Engine
+    _find_hook: FindHook
 
     async def list(self, hook: str = "") -> Sequence[DeadLetter]:
         """List the dead letters of current and former hooks with this name, or of all hooks; the oldest first."""

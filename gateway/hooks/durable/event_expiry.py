@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 
 import anyio
+import msgspec
 
 from gateway.engine.interface import Engine, Record
 from gateway.errors import Duplicate, EngineError
@@ -36,14 +37,13 @@ REASON = "it did not take this within seven days"
 log = logging.getLogger("gateway.hooks")
 
 
-class EventExpiry:
+class EventExpiry(msgspec.Struct, eq=False):
     """The removal of old events. `name_of` returns the folder's name for a hook's consumer."""
 
-    def __init__(self, engine: Engine, name_of: Callable[[str], str]) -> None:
-        self._engine = engine
-        self._name_of = name_of
-        self._left = 0.0  # bytes to deliver before the next check
-        self._is_due = anyio.Event()
+    _engine: Engine
+    _name_of: Callable[[str], str]
+    _left: float = 0.0  # bytes to deliver before the next check
+    _is_due: anyio.Event = msgspec.field(default_factory=anyio.Event)
 
     def note_told(self, size: int) -> None:
         """Note that a hook has received events of `size` bytes."""

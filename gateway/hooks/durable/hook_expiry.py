@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TypeAlias
 
 import anyio
+import msgspec
 
 from gateway.engine.interface import Engine, NewRecord, append_in_parts
 from gateway.errors import Conflict, EngineError
@@ -24,13 +25,12 @@ KEPT_FOR = 2 * FORGET_AFTER  # if no start checks until then, a hook counts from
 ListTokens: TypeAlias = Callable[[], Iterable[str]]
 
 
-class HookExpiry:
+class HookExpiry(msgspec.Struct, eq=False):
     """The record of the hooks of this gateway, written every `pause` seconds at least. Tokens name the hooks."""
 
-    def __init__(self, engine: Engine, pause: float = records.DAY) -> None:
-        self._engine = engine
-        self._pause = pause
-        self._list_here: ListTokens | None = None
+    _engine: Engine
+    _pause: float = records.DAY
+    _list_here: ListTokens | None = None
 
     async def follow(self, list_here: ListTokens) -> AsyncIterator[str]:
         """Start to record these hooks; yield the hooks to forget, each hook to one gateway only.

@@ -103,14 +103,11 @@ class HookCalls:
         self._version, self._manifest = version, version.manifest
         self._intercepted = EventSelector(version.manifest.intercepts)
         self.outcomes.is_worker = version.manifest.wire == "worker"
+        self.end()
         if version.dialect.turn.events:
             self._services.decisions.join(self._name, self._decide, EventSelector(version.dialect.turn.events))
-        else:
-            self._services.decisions.remove(self._name)
         if version.dialect.is_told_first:
             self._services.observers_first.join(self._name, self._wait_until_told)
-        else:
-            self._services.observers_first.remove(self._name)
 
     def end(self) -> None:
         """Leave the groups of hooks that decide together or that are notified first, because the hook is gone."""

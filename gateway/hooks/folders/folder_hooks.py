@@ -163,9 +163,8 @@ class FolderHooks:
                 await check()
                 if durable:
                     await durable.forget_gone_hooks(self._set.list_store_names)
-                if durable and is_told:
-                    durable.deliver()
-                if durable:
+                    if is_told:
+                        durable.deliver()
                     tell, guards = self.others.tell, partial(_find_guards, self._set.hooks)
                     self._tasks.start_soon(tell, self.settled, lambda: (self.folders, durable.list_owed(), guards()))
                 yield self

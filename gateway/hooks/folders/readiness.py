@@ -52,7 +52,10 @@ def check_readiness(
         return version
     if written is None:
         return replace(version, state="broken", reason=describe_first_error(version.findings))
-    version = _add_findings(version, services)
+    assert version.manifest
+    isolation = _check_isolation(version, version.manifest, services)
+    findings = (*version.findings, *isolation, *check_filter(version, services.environment.known_values))
+    version = replace(version, findings=findings)
     return _judge_trust(version, services, switches, installed, doubt, written)
 
 
@@ -62,15 +65,6 @@ def _read_with_settings(version: HookVersion, services: HookServices, kept: Mani
         return read
     known = _apply_settings(replace(version, manifest=kept), services)
     return replace(known, denied=read.denied or known.denied)  # a guard that can still be read counts first
-
-
-def _add_findings(version: HookVersion, services: HookServices) -> HookVersion:
-    assert version.manifest
-    findings = (
-        *_check_isolation(version, version.manifest, services),
-        *check_filter(version, services.environment.known_values),
-    )
-    return replace(version, findings=(*version.findings, *findings))
 
 
 def _judge_trust(

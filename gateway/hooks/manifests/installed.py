@@ -117,21 +117,20 @@ class HooksLock:
         self._seen: tuple[int, ...] = ()
         self._entries: Mapping[str, InstalledHook | UnreadableEntry] = {}
         self._skills: Mapping[str, InstalledSkill | UnreadableEntry] = {}
-        self._stores: Mapping[str, str] = {}
-        self._unused_stores: Mapping[str, UnusedStore] = {}
+        self._file = LockFile(version=LOCK_VERSION, hooks={})
         self._wrong = ""
 
     @property
     def stores(self) -> Mapping[str, str]:
         """Return the stores, as in the file."""
         self._follow()
-        return self._stores
+        return self._file.stores
 
     @property
     def unused_stores(self) -> Mapping[str, UnusedStore]:
         """Return the unused stores, as in the file."""
         self._follow()
-        return self._unused_stores
+        return self._file.unused_stores
 
     @property
     def folder(self) -> Path:
@@ -224,12 +223,9 @@ class HooksLock:
             except (OSError, ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
                 why = getattr(error, "strerror", None) or to_one_line(str(error))
                 self._wrong = f"{self._path} cannot be read: {why}; {FILE_REMEDY}"
-        self._take(file)
-
-    def _take(self, file: LockFile) -> None:
+        self._file = file
         self._entries = {name: _read_entry(raw, InstalledHook) for name, raw in file.hooks.items()}
         self._skills = {name: _read_entry(raw, InstalledSkill) for name, raw in file.skills.items()}
-        self._stores, self._unused_stores = file.stores, file.unused_stores
 
 
 def _read_file(path: Path) -> LockFile:

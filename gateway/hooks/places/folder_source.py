@@ -392,15 +392,13 @@ def _merge_shared_findings(label: str, path: Path, findings: list[Finding]) -> I
 
 async def _open_remote(manifest: Manifest, services: HookServices) -> Wire:
     key, secret = None, services.environment.environ.get(manifest.secret_env, "")
-    if is_nats_url(manifest.url):
-        spec = RemoteSpec(manifest.folder, manifest.url, manifest.dialect, password=secret, is_local=True)
-        return await Remote.open(spec, time.time, make_message_id)
-    if manifest.secret_env:
+    password = secret if is_nats_url(manifest.url) else ""
+    if manifest.secret_env and not is_nats_url(manifest.url):
         try:
             key = key_of(secret)
         except ValueError as error:
             raise HookError(f"{manifest.folder}: {manifest.secret_env}: {error}") from None
-    spec = RemoteSpec(manifest.folder, manifest.url, manifest.dialect, key, is_local=True)
+    spec = RemoteSpec(manifest.folder, manifest.url, manifest.dialect, key, is_local=True, password=password)
     return await Remote.open(spec, time.time, make_message_id)
 
 

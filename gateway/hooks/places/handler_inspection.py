@@ -19,7 +19,7 @@ from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
 
 _OUTCOMES = {outcome.__name__ for outcome in OUTCOMES}
 _HOME = "gateway.hooks"  # the module that handlers import outcomes from
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def check_effects(place: str, tree: ast.Module, manifest: Manifest) -> Iterator[Finding]:
@@ -41,7 +41,7 @@ _Told = tuple[ast.expr | ast.stmt, str, str]
 
 def _check_marks(nodes: Sequence[ast.AST], manifest: Manifest) -> Iterator[_Told]:
     """Yield the event names in `@on(...)` that the manifest does not have."""
-    marks = [one for node in nodes if isinstance(node, _Function) for one in node.decorator_list]
+    marks = [one for node in nodes if isinstance(node, FunctionNode) for one in node.decorator_list]
     named = EventSelector(manifest.subscriptions if marks else ())
     for call in marks:
         if not isinstance(call, ast.Call) or _name_of(call.func) != "on":
@@ -88,7 +88,7 @@ def _check_changes(tree: ast.Module, manifest: Manifest) -> Iterator[_Told]:
     """Yield the changes of fields that no intercepted event lets a hook change."""
     points = [get_event_spec(name) for name in manifest.intercepts]
     known = [point for point in points if point is not None]
-    handle = next((node for node in tree.body if isinstance(node, _Function) and node.name == "handle"), None)
+    handle = next((node for node in tree.body if isinstance(node, FunctionNode) and node.name == "handle"), None)
     if handle is None or not known or len(known) < len(points) or len(handle.args.args) < 2:
         return
     context = handle.args.args[1].arg

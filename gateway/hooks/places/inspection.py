@@ -24,7 +24,7 @@ from gateway.files.folders import read_plain_file
 from gateway.hooks.manifests.manifest import HANDLER_FILE, Guard, Manifest, label_of
 from gateway.hooks.manifests.manifest_keys import WrittenFor
 from gateway.hooks.places.dialect import OURS
-from gateway.hooks.places.handler_inspection import check_effects
+from gateway.hooks.places.handler_inspection import FunctionNode, check_effects
 from gateway.hooks.places.sources import CodeFile, HookVersion, find_dialect
 from gateway.hooks.places.switches import read_json, write_atomically
 from gateway.yaml_source.tree import Finding, SourceLocation, to_printable
@@ -38,8 +38,6 @@ SETTLE_TIME = 2_000_000_000  # ns
 HANDLE_ARGUMENTS = 2  # handle(event_type, context)
 # Code that uses one of these may make a `handle` that this module cannot see.
 _DYNAMIC_NAMES = frozenset({"exec", "globals", "setattr", "vars", "__getattr__", "__dict__"})
-
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class IndexEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -254,7 +252,7 @@ def check_handler(place: str, source: bytes, manifest: Manifest | None = None) -
             tree = ast.parse(source)
     except RecursionError:  # the source is nested too deep to be checked
         return
-    handles = [node for node in tree.body if isinstance(node, _Function) and node.name == "handle"]
+    handles = [node for node in tree.body if isinstance(node, FunctionNode) and node.name == "handle"]
     if handles and (wrong := _check_arguments(handles[-1])):
         where = SourceLocation(place, handles[-1].lineno, handles[-1].col_offset + 1)
         yield Finding(where, wrong, "write: def handle(event_type, context)")
@@ -267,7 +265,7 @@ def check_handler(place: str, source: bytes, manifest: Manifest | None = None) -
         yield from check_effects(place, tree, manifest)
 
 
-def _check_arguments(function: _Function) -> str:
+def _check_arguments(function: FunctionNode) -> str:
     """Describe what is wrong with the arguments of `handle`; "" if a decorator may change the arguments."""
     given = function.args
     if function.decorator_list:

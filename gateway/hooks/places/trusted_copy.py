@@ -39,15 +39,14 @@ class TrustedFolder(msgspec.Struct, frozen=True):
     links: Mapping[str, str]
 
     def write_to(self, target: Path) -> None:
+        for name in (*self.files, *self.links):
+            (target / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name, (mode, data) in self.files.items():
             path = target / name
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             path.write_bytes(data)
             path.chmod(0o500 if mode & stat.S_IXUSR else 0o400)
         for name, leads_to in self.links.items():
-            path = target / name
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.symlink_to(leads_to)
+            (target / name).symlink_to(leads_to)
 
 
 def has_digest(folder: Path, digest: str) -> bool:

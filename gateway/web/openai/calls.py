@@ -13,7 +13,6 @@ import uuid
 from collections import deque
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
@@ -138,10 +137,9 @@ class ProgramCalls:
         )
         watcher = AnswerWatcher(self._engine, call, await self._listen(call))
         message = self._make_message(asked, call)
-        take = partial(self._receive, message, *self._make_records(asked, call, message))
         try:
             with self._failure.watching():
-                receipt = await take()
+                receipt = await self._receive(message, *self._make_records(asked, call, message))
         except Conflict:
             if before := await self._find_same(asked):
                 return before

@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import anyio
 import anyio.abc
@@ -24,7 +24,7 @@ from gateway.records.records import ProgramCall, ProgramKey
 from gateway.web.http_request import HttpRequest, HttpResponse, HttpStream, SendPiece, answer_json, keep_stream
 from gateway.web.key_check import KeyCheck
 from gateway.web.openai.calls import SOON, AnswerWatcher, CallAnswer, NewCall, ProgramCalls
-from gateway.web.openai.chat import ChatRequest
+from gateway.web.openai.chat import ChatRequest, ChatWords
 from gateway.web.openai.error import QUOTA, CallRefusal, answer_error, describe_refusal
 from gateway.web.openai.payload import check_user, parse_payload, read_payload
 from gateway.web.openai.response import PREFIX, ResponseRequest, ResponseWords
@@ -50,17 +50,8 @@ NO_RETRY = {"x_should_retry": "false"}  # the agent has already retried
 
 ListAgents: TypeAlias = Callable[[], frozenset[str]]
 
-
-class Words(Protocol):
-    """An answer in one protocol's format: whole, or as the events of a stream."""
-
-    def answer(self, answer: CallAnswer) -> dict[str, Any]: ...
-    def begin(self) -> bytes: ...
-    def add(self, piece: str) -> bytes: ...
-    def end(self, answer: CallAnswer) -> bytes: ...
-    def fail(self, error: dict[str, Any]) -> bytes: ...
-
-
+Words: TypeAlias = ChatWords | ResponseWords
+"""An answer in the format of one of the two protocols: whole, or as the events of a stream."""
 FindWords: TypeAlias = Callable[[ProgramCall], Words]
 
 
@@ -77,12 +68,8 @@ class ProgramServer(msgspec.Struct, eq=False):
         """Answer a request. Every refusal has the shape that the clients read."""
         try:
             return await self._route(request, self._find_key(request, peer))
-        except WebRefusal as refusal:
-            return answer_error(refusal)
-        except EngineError as error:
-            return answer_error(refuse_now(error))
         except GatewayError as error:
-            return answer_error(CallRefusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error), Retry_After=SOON))
+            return answer_error(as_refusal(error))
 
     def _find_key(self, request: HttpRequest, peer: str) -> ProgramKey:
         """Return the key of a request; raises WebRefusal."""
@@ -185,7 +172,7 @@ class ProgramServer(msgspec.Struct, eq=False):
                         check_answer(piece)
                     await send(words.end(piece) if isinstance(piece, CallAnswer) else words.add(piece))
         except GatewayError as error:
-            await send(words.fail(as_refusal(error)))
+            await send(words.fail(describe_refusal(as_refusal(error))))
 
     @asynccontextmanager
     async def _attending(
@@ -262,17 +249,14 @@ def check_answer(answer: CallAnswer) -> None:
         raise CallRefusal(HTTPStatus.INTERNAL_SERVER_ERROR, what, code=f"turn_{answer.status}", **NO_RETRY)
 
 
-def refuse_now(error: EngineError) -> CallRefusal:
-    """Make the refusal for an ill journal; the log gets the reason, because it names files."""
-    log.warning("a call of a program was not answered: %s", error)
-    return CallRefusal(HTTPStatus.SERVICE_UNAVAILABLE, NOT_NOW, Retry_After=SOON)
-
-
-def as_refusal(error: GatewayError) -> dict[str, Any]:
+def as_refusal(error: GatewayError) -> WebRefusal:
+    """Make the refusal for an error; that of an ill journal goes to the log alone, because it names files."""
+    if isinstance(error, WebRefusal):
+        return error
     if isinstance(error, EngineError):
-        return describe_refusal(refuse_now(error))
-    refusal = error if isinstance(error, WebRefusal) else CallRefusal(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
-    return describe_refusal(refusal)
+        log.warning("a call of a program was not answered: %s", error)
+    what = NOT_NOW if isinstance(error, EngineError) else str(error)
+    return CallRefusal(HTTPStatus.SERVICE_UNAVAILABLE, what, Retry_After=SOON)
 
 
 def id_of_call(key: ProgramKey, name: str | None) -> str:
