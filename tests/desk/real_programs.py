@@ -119,8 +119,8 @@ KINDS = {
 
 
 def install_program(name: str, folder: Path) -> Path | None:
-    """Install it, and return its file; None without npm, or where npm cannot reach its registry."""
-    if shutil.which("npm") is None:
+    """Install it, and return its file; None without npm or tmux, or where npm cannot reach its registry."""
+    if not all(map(shutil.which, ("npm", "tmux"))):
         return None
     folder.mkdir(parents=True)
     wanted = f"{KINDS[name].package}@{RECORDED[name]['version']}"

@@ -6,7 +6,7 @@ Telegram's server on loopback, or no one does; the gateway is killed between que
 the key. On a screen, in tmux, the dialog of Claude Code is beside the question, and that of Codex comes after it.
 Then the program tries to approve a question, each time by a call that an owner allows. The form of what it sends, and
 how it takes each answer, are compared with `tests/desk/programs.json`. The short form installs nothing and is left
-out, as is a host without npm.
+out, as is a host without npm or tmux.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ def prove_program(name: str, trial: Trial) -> Iterator[Row]:
     title, version = PROGRAMS[name].title, RECORDED[name]["version"]
     file = None if trial.is_short else install_program(name, trial.folder / f"npm-{name}")
     if file is None:
-        why = "nothing was installed: the short form does not, or npm is missing"
+        why = "nothing was installed: the short form does not, or npm or tmux is missing"
         yield Row((f"{title}: left out", "", ""), remarks=(why,))
         return
     yield make_row(f"{title} {version}", "", "")
