@@ -67,7 +67,7 @@ def read_archive(archive: Path, into: Path | None = None) -> ReadArchive:
         with gzip.open(archive) as stream, tarfile.open(fileobj=stream, mode="r|", tarinfo=CappedHeader) as packed:
             return _read(packed, into)
     except (tarfile.TarError, EOFError, zlib.error, gzip.BadGzipFile, RecursionError) as error:
-        raise BackupError(f"{archive} is not a whole copy of a home: {to_one_line(str(error), 200)}") from None
+        raise BackupError(f"{archive} is not a complete copy of a home: {to_one_line(str(error), 200)}") from None
 
 
 def _read(packed: tarfile.TarFile, into: Path | None) -> ReadArchive:

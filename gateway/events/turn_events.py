@@ -121,7 +121,7 @@ TURN_EVENTS = (
     ),
     _in_turn(
         "llm:after",
-        "The model answered or failed. Retry discards the answer and calls again.",
+        "The model answered or failed. Retry discards the answer and calls the model again.",
         make_writable_field("content", "string", "what it said"),
         make_writable_field(
             "tool_calls", "object[]", "what it wants run: id, name, args; emptied, the answer is final"

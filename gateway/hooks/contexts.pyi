@@ -660,7 +660,7 @@ class LlmChunk(Context):
     def __setitem__(self, field: Literal["chunk"], value: str | None, /) -> None: ...
 
 class LlmAfter(Context):
-    """`llm:after`: The model answered or failed. Retry discards the answer and calls again."""
+    """`llm:after`: The model answered or failed. Retry discards the answer and calls the model again."""
 
     @overload
     def __getitem__(self, field: Literal["content", "stop", "turn_id", "platform", "account", "user_name", "person", "scope", "role", "chat_id", "chat_name", "thread_id", "chat_type", "message_id", "session_id", "session_key", "agent", "id"], /) -> str: ...

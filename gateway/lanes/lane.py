@@ -371,7 +371,7 @@ class Lane(msgspec.Struct, eq=False):
             await self._give_up(session, job, self._error or "it failed each time", job.failures)
             return False
         if job.deaths >= self._context.settings.deaths:
-            await self._give_up(session, job, "the gateway ended in the middle of it each time", job.deaths)
+            await self._give_up(session, job, "the gateway ended during it each time", job.deaths)
             return False
         if job.waited > self._context.settings.longest:
             await self._give_up(session, job, f"no answer came for {job.waited:.0f} s", job.attempt - 1)

@@ -107,7 +107,7 @@ class Siege:
 
 
 def is_given_up(answer: dict[str, Any]) -> bool:
-    return answer["status"] == "failed" and "ended in the middle of it each time" in answer["error"]
+    return answer["status"] == "failed" and "ended during it each time" in answer["error"]
 
 
 def right_answer(typist: Typist, name: str) -> str:

@@ -52,7 +52,7 @@ async def test_the_one_that_kills_is_given_up_and_those_beside_it_are_answered(
         assert [await replies(engine, chat) for chat in INNOCENT] == [["re hello"]] * len(INNOCENT)
         assert await replies(engine, "p") == [QUICK.apology]
         (dead,) = await chain(engine, "gw.dead.turns.*")
-    assert (dead.attempts, dead.reason) == (4, "the gateway ended in the middle of it each time")
+    assert (dead.attempts, dead.reason) == (4, "the gateway ended during it each time")
 
 
 @pytest.mark.process

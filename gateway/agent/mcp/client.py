@@ -304,7 +304,7 @@ class MessageDecoder(msgspec.Struct, eq=False):
     def _warn(self, why: str) -> None:
         self._warnings += 1
         if self._warnings <= MAX_WARNINGS:
-            more = "; more is not told" if self._warnings == MAX_WARNINGS else ""
+            more = "; further ones are not logged" if self._warnings == MAX_WARNINGS else ""
             log.warning("the tool server %s wrote what is not a message: %s%s", self._server, why, more)
 
 

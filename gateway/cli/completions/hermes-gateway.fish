@@ -80,7 +80,7 @@ complete -c hermes-gateway -n '__hermes_gateway_at " hooks"' -f -a stats -d "sho
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks"' -f -a logs -d "show what a hook printed"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks"' -f -a new -d "create a hook that runs at once, with a sample event and a test"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks"' -f -a dev -d "try a hook in a gateway of its own while you write it"
-complete -c hermes-gateway -n '__hermes_gateway_at " hooks"' -f -a check -d "list every fault of hook folders"
+complete -c hermes-gateway -n '__hermes_gateway_at " hooks"' -f -a check -d "list all mistakes in hook folders"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks"' -f -a schema -d "print the JSON schema of HOOK.yaml, for editors"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks"' -f -a test -d "call a hook with sample events, in a separate process"
 complete -c hermes-gateway -n '__hermes_gateway_at " hooks"' -f -a fire -d "send an event to a hook as if it had happened"

@@ -18,7 +18,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "logs": ("logs", "show what a hook printed"),
     "new": ("new", "create a hook that runs at once, with a sample event and a test"),
     "dev": ("dev", "try a hook in a gateway of its own while you write it; each save is live"),
-    "check": ("check", "list every fault of hook folders; exit 1 if there is any"),
+    "check": ("check", "list all mistakes in hook folders; exit 1 if there is one"),
     "schema": ("check", "print the JSON schema of HOOK.yaml, for editors"),
     "test": ("test", "call a hook with sample events, in a separate process"),
     "fire": ("test", "send an event to a hook as if it had happened"),

@@ -55,7 +55,7 @@ async def test_noise_is_told_of_so_often_and_no_more(keep, caplog):
         assert await call(await keep(hostile("noise"))) == "ok"
     told = [one for one in caplog.messages if "the tool server shop wrote what is not a message" in one]
     assert len(told) == MAX_WARNINGS
-    assert told[-1].endswith("more is not told")
+    assert told[-1].endswith("further ones are not logged")
 
 
 async def test_a_message_without_end_is_not_waited_for():
