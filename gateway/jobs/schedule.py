@@ -24,7 +24,7 @@ from gateway.engine.interface import Engine, NewRecord
 from gateway.errors import Conflict, Duplicate
 from gateway.hooks import HookRegistry
 from gateway.jobs.job import read_timetable
-from gateway.jobs.timer import LONGEST_JUMP, LOOK, Clocks, Timer
+from gateway.jobs.timer import LONGEST_JUMP, LOOK, NEVER, Clocks, Timer
 from gateway.records import records, subjects
 
 KEY = "schedule"  # its name in the registry
@@ -121,6 +121,10 @@ class Scheduler:
         wall, now, _ = self._clocks.read()
         timetable = read_timetable(plan.timetable, "")
         mark = self._marks.get(plan.hook) or await self._read(plan.hook)
+        if plan.presence == "off":  # nothing is written while it is off; its timetable begins anew with `hook:loaded`
+            if self._marks.pop(plan.hook, mark):
+                await self._engine.purge(subjects.schedule_subject_of(plan.hook))
+            return NEVER
         if mark is None or not _is_counted_on(mark, plan, wall):
             mark = await self._write(plan, ScheduleMark(plan.timetable, wall, mark.seq if mark else 0))
         self._marks[plan.hook] = mark
@@ -129,8 +133,7 @@ class Scheduler:
             if plan.presence == "away":
                 return now + LOOK
             mark = ScheduleMark(plan.timetable, due, mark.seq)
-            mark = await (self._emit(plan, mark, now) if plan.presence == "there" else self._write(plan, mark))
-            self._marks[plan.hook] = mark
+            mark = self._marks[plan.hook] = await self._emit(plan, mark, now)
         return timetable.next_after(mark.at)
 
     async def _emit(self, plan: ScheduledHook, mark: ScheduleMark, now: float) -> ScheduleMark:

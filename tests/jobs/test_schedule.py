@@ -13,6 +13,7 @@ from gateway.hooks import HookRegistry
 from gateway.jobs.schedule import HookPresence, ScheduledHook, Scheduler
 from gateway.jobs.timer import LONGEST_JUMP, Clocks
 from gateway.records import records
+from gateway.records.subjects import schedule_subject_of
 from gateway.testing import GatewayProcess
 from tests.engine.memory_engine import MemoryEngine
 from tests.spine import until
@@ -138,6 +139,14 @@ async def test_a_hook_that_is_broken_is_told_later_and_one_that_is_off_is_not(
     assert await house.look(HOUR) == []
     house.change(presence="there")
     assert await house.look(60) == expected
+
+
+async def test_nothing_is_written_for_a_hook_that_is_off(house: House) -> None:
+    await house.look()
+    house.change(presence="off")
+    for _ in range(3):
+        assert await house.look(HOUR) == []
+        assert await house.engine.last(schedule_subject_of("tick")) is None
 
 
 async def test_another_timetable_counts_from_now(house: House) -> None:
