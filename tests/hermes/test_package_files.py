@@ -67,7 +67,7 @@ def test_what_was_named_by_hand_is_remembered_and_the_last_word_counts() -> None
         "rich",
         "git+https://e.com/x",
     ]
-    with pytest.raises(HookError, match="no package"):
+    with pytest.raises(HookError, match="not a package"):
         merge_asked([], ["--index-url=https://example.com"])
 
 

@@ -12,11 +12,11 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import asdict
 
 from gateway.worker import landlock, seccomp
 from gateway.worker.sandbox import Sandbox, SandboxSupport, find_needed_paths, find_support
