@@ -62,7 +62,7 @@ APOLOGIES: Mapping[str, str] = {
     "filter": "My language model's provider refused to answer this.",
     "missing": "The language model that I am set to use was not found. "
     "The person who runs me has to check its name and its address (`hermes-gateway doctor`).",
-    "request": "My language model did not understand my request. The person who runs me finds it in the log.",
+    "request": "The language model refused the form of my request. The person who runs me finds it in the log.",
     "response": "My language model sent an answer that I could not read. Please try again.",
     "script": "My script has no answer to this.",
 }

@@ -298,7 +298,7 @@ def check_kernel(found: DoctorTarget) -> Iterator[Finding]:
     """Report an untested system, and what it lacks."""
     place = SourceLocation("this system")
     if not found.kernel.was_tried:
-        what = f"the gateway is expected to work on {found.kernel.system}, and was not yet run there"
+        what = f"the gateway is expected to work on {found.kernel.system}, and has not been tested there"
         yield Finding(place, what, "see docs/systems.md in the sources, and tell us how it went", "warning")
     for what in found.kernel.missing:
         yield Finding(place, what, "see docs/systems.md in the sources", "warning")

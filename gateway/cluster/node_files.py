@@ -26,8 +26,8 @@ OTHER_HOOKS = (
     "guards is denied, and a hook gets the events there only if it is durable: make the folders alike on both"
 )
 MISSING_SKILLS = (
-    "skills that conversations have loaded are missing {where}: {names}; in turns there their hooks decide nothing and "
-    "their files cannot be read: bring their folders there"
+    "{where} lacks skills that conversations have loaded: {names}; in turns there, the hooks of these skills have no "
+    "effect, and their files cannot be read: copy their folders there"
 )
 TWIN = "another gateway on this journal is called {!r} too: give each a `node.name` of its own, and start them again"
 OTHER_CLOCK = "the clock of {name} is {minutes:.0f} min {way} the one here: let both set theirs by the network (NTP)"
@@ -89,7 +89,7 @@ def list_differences(own: NodeFacts, others: list[NodeFacts], list_folders: List
 
 def list_missing_skills(own: NodeFacts, others: list[NodeFacts]) -> Iterator[str]:
     """Yield skills that some nodes lack. A skill that all nodes lack was removed everywhere, and is no difference."""
-    places = [("here", own), *((f"on {other.name}", other) for other in others)]
+    places = [("this gateway", own), *((other.name, other) for other in others)]
     known = [{*facts.missing_skills} for _, facts in places]
     nowhere = set.intersection(*known)
     for (where, _), missing in zip(places, known, strict=True):

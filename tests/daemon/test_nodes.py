@@ -223,8 +223,8 @@ async def test_who_has_other_files_is_named(cluster: Cluster) -> None:
     other.files = NodeFiles("another", "another", ("gone", *"abcdef"))
     await until(lambda: len(list_found()) == 2)
     here, there = list_found()
-    assert "are missing here: barn; " in here
-    assert "are missing on other: a, b, c, d, e, and 1 more; " in there
+    assert "this gateway lacks skills that conversations have loaded: barn; " in here
+    assert "other lacks skills that conversations have loaded: a, b, c, d, e, and 1 more; " in there
 
 
 async def test_whose_clock_is_another_is_named(cluster: Cluster) -> None:

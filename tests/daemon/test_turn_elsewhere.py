@@ -144,8 +144,10 @@ async def test_what_a_home_lacks_is_named_and_its_durable_hook_is_told_all_the_s
                 await until(lambda: seen.read_text() == "12", "each once")
                 await until(partial(is_named, lacks, r"counts is 1\.4 \([0-9a-f]{12}\) on turns and missing here"))
                 await turns.groups.hooks.skill_hooks.changed("s1", "load", write_skill(has))
-                await until(partial(is_named, lacks, "loaded are missing here: coffee; "))
-                await until(partial(is_named, has, "loaded are missing on network: coffee; "))
+                await until(
+                    partial(is_named, lacks, "this gateway lacks skills that conversations have loaded: coffee; ")
+                )
+                await until(partial(is_named, has, "network lacks skills that conversations have loaded: coffee; "))
                 write_skill(lacks)
                 await until(partial(is_named, lacks, "coffee", is_said=False), "that the skill is there")
                 await until(partial(has_hook, lacks, "grinds"), "its hook")

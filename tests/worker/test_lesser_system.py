@@ -132,5 +132,5 @@ def test_the_doctor_says_where_it_was_never_run(tmp_path: Path) -> None:
 
     assert said("linux", True, True, True, True) == []
     found = said("darwin", False, False, False, False)
-    assert found[0] == "the gateway is expected to work on darwin, and was not yet run there"
+    assert found[0] == "the gateway is expected to work on darwin, and has not been tested there"
     assert len(found) == 4

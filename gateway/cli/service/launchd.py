@@ -12,7 +12,7 @@ from gateway.cli.service.systemd import call_program, make_tail_command, run_pro
 from gateway.cli.service.units import LABEL, OLD_LABEL, ServiceError, check_owner, find_own_unit, is_own_unit
 from gateway.config.home import Home
 
-NOT_RUN = "on macOS this is expected to work, and was not yet run; tell us how it went"
+NOT_RUN = "on macOS this is expected to work, and has not been tested; tell us how it went"
 
 
 class LaunchdService:
