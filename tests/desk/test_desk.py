@@ -229,6 +229,11 @@ def handle(event_type, context):
     if tool == "write_file":
         context["args"] = args | {"content": "changed"}
 """
+PLUGIN = """
+def register(ctx):
+    deny = {"action": "block", "message": "hosts is private"}
+    ctx.register_hook("pre_tool_call", lambda tool_name, args, **_: deny if "hosts" in args["command"] else None)
+"""
 HEARS = """
 def handle(event_type, context):
     said = context.get("result") or context.get("response_full") or context.get("message_full")
@@ -268,15 +273,34 @@ async def test_a_hook_observes_what_the_program_reports(
     desk: Desk, event: str, sent: dict[str, Any], heard: str
 ) -> None:
     """A durable one, too, whose event is no part of a turn here."""
-    for name, manifest in (("hears", "events: ['*']\n"), ("keeps", "events: ['*']\ndurable: true\n")):
+    for name, manifest in (("hears", "events: ['*']\n"), ("keeps", "events: ['*']\ndelivery: durable\n")):
         await add_hook(desk, name, manifest, HEARS)
     told = json.loads(make_call(event=event, command="echo hello")) | sent
     if event in ("UserPromptSubmit", "Stop"):
         told = json.loads(make_event(event)) | sent
     assert await desk.ask(json.dumps(told)) == (0, "", "")
     fields = " ".join(sorted(one.name for one in EVENT_SPECS[heard.split()[0]].all_fields))
-    logs = [desk.gateway.home.hook_logs / f"{name}.log" for name in ("hears", "keeps")]
-    await until(lambda: all(one.exists() and f"{heard} {fields}" in one.read_text() for one in logs), heard)
+    for name, shown in (("hears", f"{heard} {fields}"), ("keeps", heard)):  # each delivery has a field `delivery`, too
+        log = desk.gateway.home.hook_logs / f"{name}.log"
+        await until(partial(has_words, log, shown), f"{shown} by {name}")
+
+
+def has_words(path: Path, words: str) -> bool:
+    return path.exists() and words in path.read_text()
+
+
+async def test_a_plugin_decides_here_and_the_settings_of_the_agent_s_tools_do_not(desk: Desk) -> None:
+    settings = 'tools: {shell: "off", roots: [/srv]}\nhooks: {enabled: [stern]}\n'
+    desk.gateway.configure(desk.gateway.home.config.read_text() + settings)
+    await to_thread.run_sync(desk.gateway.cli, "reload")
+    assert await desk.ask(make_call(command="cat /etc/hosts")) == (0, "", "")
+    plugin = desk.gateway.home.root / "plugins" / "stern"
+    plugin.mkdir(parents=True)
+    (plugin / "__init__.py").write_text(PLUGIN)
+    (plugin / "plugin.yaml").write_text("name: stern\nversion: 1.0.0\n")
+    await to_thread.run_sync(desk.gateway.until, lambda: "'stern'" in str(desk.gateway.call("hooks.list")))
+    code, out, err = await desk.ask(make_call(command="cat /etc/hosts"))
+    assert (code, out, "hosts is private" in err) == (2, "", True)
 
 
 async def test_a_question_of_a_hook_without_an_answer_is_asked_at_the_desk_or_denied(desk: Desk) -> None:
