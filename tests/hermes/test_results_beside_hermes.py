@@ -30,7 +30,7 @@ CALLS: Sequence[tuple[str, dict[str, Any], str, dict[str, Any]]] = (
         "read_file",
         {"path": "b.txt", "offset": 2, "limit": 2},
     ),
-    ("read_file", {"path": "nope.txt"}, "read_file", {"path": "nope.txt"}),
+    ("read_file", {"path": "nope.ini"}, "read_file", {"path": "nope.ini"}),  # no file of that batch is like it
     ("write_file", {"path": "new.txt", "content": "grün\n"}, "write_file", {"path": "new.txt", "content": "grün\n"}),
     (
         "edit_file",
