@@ -1,8 +1,8 @@
 """The daemon's own process: its protection from other programs, and its orphaned children.
 
-The process holds the tokens of networks and models. From the start on, its entries in /proc (environment, memory,
-descriptors) belong to root, so that no other program of the same user can read the tokens; root still can. The system
-writes no core file of the process.
+The process holds the tokens of networks and models. As soon as the process starts, its entries in /proc (environment,
+memory, descriptors) belong to root, so no other program of the same user can read the tokens; root still can. The
+system writes no core file of the process.
 """
 
 import logging

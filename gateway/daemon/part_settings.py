@@ -66,7 +66,7 @@ def tools_by_role_from(settings: Settings) -> dict[Role, tuple[str, ...]]:
 
 
 def list_matching_ids(ids: Mapping[str, tuple[str, ...]], shapes: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return, for each network, the ids that a person can have there; an id for all networks fits only some."""
+    """Return the ids for each network; an id for all networks has the form of only some of them."""
     return {name: tuple(one for one in ids[name] if re.fullmatch(shape, one)) for name, shape in shapes.items()}
 
 

@@ -1,9 +1,9 @@
 """The skills of the conversations. `hooks/` in a skill's folder is a place of hooks while a conversation has the skill.
 
 These hooks get only the events of conversations that have the skill; one process of a hook serves all these
-conversations. The journal keeps the skills of each conversation, since the model still follows the texts of the skills
-after a restart. For the same reason, a conversation that ends keeps its skills for the person who goes back to it, and
-a copy of a conversation has the same skills.
+conversations. The journal keeps the skills of each conversation, since the model must still follow them after a
+restart. For the same reason, a conversation that ends keeps its skills for the person who goes back to it, and a copy
+of a conversation has the same skills.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence

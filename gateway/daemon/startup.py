@@ -93,8 +93,8 @@ async def open_gateway(
 ) -> AsyncIterator[Gateway]:
     """Open a gateway that serves inside the block; at the end of the block, running work may finish within a limit.
 
-    `caller_check` makes the check of callers on the control socket. None lets all callers pass, for tests whose callers
-    are all children of the gateway's process. `report_waiting` receives the reasons for a delayed start.
+    `caller_check` makes the check of callers on the control socket. None accepts every caller: in tests, all callers
+    are children of the gateway's process. `report_waiting` receives the reasons for a delayed start.
     """
     async with (
         open_journal(home, configuration, report_waiting) as engine,

@@ -43,7 +43,7 @@ class MessagePace(msgspec.Struct, eq=False):
     def apply(self, message: Message, role: Role) -> Message | None:
         """Return the message; if the message must wait, with the time at which it is due.
 
-        None: the person is over the limit, and a message of this kind cannot wait, or too many wait already.
+        None: the person is over the limit, and the message cannot wait, by its kind or since too many wait already.
         """
         access, now = self._context.access, self._context.engine.clock.latest()
         if message.kind not in SAID_KINDS or message.address.platform == API:

@@ -1,4 +1,4 @@
-"""The registry: the hooks, and the way of an event to each hook.
+"""The registry: it holds the hooks, and leads each event to them.
 
     hooks = HookRegistry()
 

@@ -108,7 +108,7 @@ async def read_open_words(engine: Engine, session: Session, turn: OpenTurn) -> F
 
 
 async def put_heard_words(engine: Engine, session: Session, found: FoundMessages) -> FoundMessages:
-    """Add the overheard messages of quiet chats to the messages that include them."""
+    """Put what was overheard in a quiet chat in front of the message that calls the bot."""
     is_told = any(message.has_heard for _, message in found)
     return await put_heard(engine, session, found) if is_told else found
 

@@ -510,7 +510,7 @@ async def _tell_damage(context: LaneContext, key: str, damage: RecordDamage) -> 
 
 
 async def _tell(context: LaneContext, key: str, reply: Reply) -> None:
-    """Send a notice once, even after a crash. Raises Duplicate if the journal has the notice already."""
+    """Send a notice only once, even after a crash. Raises Duplicate if the journal has the notice already."""
     put = records.make_reply_put(reply, key, "", context.clock())
     await context.engine.append(NewRecord(put.subject, put.data, reply.id))
 

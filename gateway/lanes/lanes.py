@@ -148,7 +148,7 @@ class Lanes:
     async def accept_all(
         self, arrived: Sequence[tuple[Message, str]], *extra: NewRecord, bot: str = "", told: Sequence[NewRecord] = ()
     ) -> list[int | None]:
-        """Append several messages, each with its session key, in one append, like `accept` for one message."""
+        """Accept several messages, each with its session key, in one append."""
         puts = [make_inbound_put(message, key, bot, self._context.clock()) for message, key in arrived]
         self._most_waiting += len(puts)
         try:
@@ -367,6 +367,6 @@ def make_wakeup_put(key: str, msg_id: str | None = None) -> NewRecord:
 
 
 def message_id_of(message: Message, bot: str = "") -> str:
-    """Return the record's id of a message, so that the message counts once if its network delivers it again."""
+    """Return the id of a message's record, so that the message counts once if its network delivers it again."""
     at = message.address
     return f"in:{at.platform}:{bot}:{at.chat_id}:{message.id}"

@@ -150,7 +150,7 @@ def _find_key(keys: ProgramKeys, person: Person) -> ProgramKey | None:
 
 
 async def people_export(base: Base, storage: Storage, people: People, params: PersonParams, notify: Notify) -> Any:
-    """Send the archive in pieces to the command that packs it: the texts themselves, and the paths of files."""
+    """Send the archive in pieces to the command that packs it: texts in full, files as paths."""
     person, traces = parse_person(params.person), _traces_of(base, storage)
     count = 0
     async for name, text in _write_archive(base, storage, people, traces, person):

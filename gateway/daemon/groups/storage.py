@@ -1,4 +1,4 @@
-"""The group of storage: conversations and their index, files, notes of people, and the activity."""
+"""The storage group: conversations and their index, files, notes about people, and the activity."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -72,7 +72,7 @@ class WriterFacts:
 
 @dataclass(slots=True)
 class WriterTimes:
-    """The times of the next expiry, sweep and probe, and of the last write of the journal's clock."""
+    """When the next expiry, sweep and probe are due, and when the journal's clock was last written."""
 
     expiry: float = math.inf
     sweep: float = 0.0

@@ -1,7 +1,8 @@
 """The way into the journal for events outside of turns and deliveries: batch after batch, in order.
 
 Firing an event never waits for the journal. A caller that fires an event for a hook or a network waits until the event
-is written, and then confirms the request. So confirmed events are safe, and no caller is faster than the journal.
+is written, and then confirms the request. So a confirmed event is safe, and a caller can fire no faster than the
+journal writes.
 """
 
 from asyncio import AbstractEventLoop, get_running_loop

@@ -102,7 +102,7 @@ class SourceSet:
         return last or self._find_kept(name) or next(iter(unread), None)
 
     def _find_kept(self, name: str) -> HookVersion | None:
-        """Find a kept hook that no source has: the source cannot be read, or a tool may have removed the hook."""
+        """Find a hook that is kept though no source has it: the source is unreadable, or a tool removed the hook."""
         kept = self.kept.get(name)
         if kept is None or not (what := describe_missing(kept, self.sources)):
             return None

@@ -91,7 +91,7 @@ class WireHandover(msgspec.Struct, eq=False):
         return all(other is wire for other in self._users)
 
     async def wait_for_change(self) -> None:
-        """Wait until a user of any wire has left."""
+        """Wait until a caller has left any of the wires."""
         self._eased = self._eased or anyio.Event()
         await self._eased.wait()
 

@@ -78,7 +78,7 @@ class InstalledSkill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UnusedStore(msgspec.Struct, frozen=True, kw_only=True):
-    """The store that an uninstalled hook has left: its name, and the source of the hook."""
+    """The store that an uninstalled hook left behind: the name of the store, and the source of the hook."""
 
     stored_as: str
     source: str = ""

@@ -1,8 +1,8 @@
 """The versions of hooks, and the sources: a source finds hooks, reads them, and opens the wires to their processes.
 
 A `HookVersion` is one hook as one check has found it. The source finds the hook, reads it and opens the wire to its
-process; in between, `check_readiness` decides whether the hook may run. Each step returns the version with further
-facts.
+process; in between, `check_readiness` decides whether the hook may run. Each step of the inspection returns a copy of
+the version that knows more.
 """
 
 import os
@@ -49,8 +49,8 @@ class HookVersion(msgspec.Struct, frozen=True):
     packages that were installed with the hook. `stored_as`: the name of the hook's store, if it differs from `name`.
     `is_guarded_elsewhere`: `denied` comes from other gateways. `is_approved`: the owner has approved exactly this
     version in the program that the hook was written for. `is_unknown`: no person has ever approved the hook. `dialect`:
-    the dialect in which the hook was written; `owner_reason` says why. If the hook cannot be read, `manifest` comes
-    from its last good load.
+    the dialect of the hook; `owner_reason`: how it was recognized. If the hook cannot be read, `manifest` comes from
+    its last good load.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The decisions of people about hooks, by command: which hooks are on or off, and which are trusted; in one small file.
+"""A small file with the decisions of people: which hooks are on or off, and which are trusted.
 
 The journal holds the same decisions for all gateways that share it (`shared_switches.py`), and takes precedence. The
 file is for commands that run without a gateway. The gateway never writes into a hook's folder, which belongs to the
