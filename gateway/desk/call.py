@@ -52,7 +52,7 @@ decode_event = JsonDecoder[ProgramEvent](ProgramEvent).decode
 class DeskCall(msgspec.Struct, frozen=True):
     """An event of a program. `asker` is the process that waits for the answer; `person` owns the machine.
 
-    `began`: the start of that process, in ticks of this host; 0 for one on another host.
+    `began`: the start of that process by a clock of its host; 0: unknown.
     """
 
     program: Program

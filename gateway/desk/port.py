@@ -21,6 +21,7 @@ from gateway.web.program_keys import ProgramKeys
 from gateway.web.request_body import WebRefusal
 
 TOKEN = "x-desk-token"  # noqa: S105 - a header's name
+BEGAN = "x-desk-began"
 PATHS = "what asks here: POST /desk, and Claude Code itself at /desk/claude"
 REVOKED = "this key was revoked"
 
@@ -48,7 +49,8 @@ async def read_call(key: ProgramKey, request: HttpRequest) -> DeskCall:
                 program, _, is_attended, length = parse_first_line(head)
                 if len(event) != length:
                     raise ValueError(f"{len(event)} bytes of {length}")
-                return DeskCall(program, decode_event(event), asker, key.name, is_attended)
+                began = int(request.headers.get(BEGAN) or 0)
+                return DeskCall(program, decode_event(event), asker, key.name, is_attended, began)
             case "/desk/claude":  # it does not say whether a person sits there
                 return DeskCall(PROGRAMS["claude"], decode_event(body), asker, key.name, is_attended=False)
     except ValueError as error:

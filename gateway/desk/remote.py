@@ -23,7 +23,9 @@ ENTRIES: dict[str, dict[str, Any]] = {}
 PLACE = pathlib.Path.home() / ".local" / "share" / "hermes-gateway" / PROGRAM / "desk" / "ask.py"
 SET = os.fsdecode(environ.get(VARIABLE.encode(), b""))  # the folder of the settings, or the home around it
 SETTINGS = (pathlib.Path(SET) if SET and not IS_HOME else pathlib.Path(SET or pathlib.Path.home()) / FOLDER) / FILE
-TOKEN = os.urandom(16).hex()  # the same at each try, so that the gateway finds the question again
+# The token is the same at each try, so that the gateway finds the question again; the start orders the events here.
+TOKEN, BEGAN = os.urandom(16).hex(), str(time.monotonic_ns())
+HEADERS = {"Authorization": f"Bearer {KEY}", "X-Desk-Token": TOKEN, "X-Desk-Began": BEGAN}
 MISSING = "hermes-gateway is connected in these settings, and its lines would have no effect"
 
 
@@ -39,7 +41,7 @@ def exchange(connection: http.client.HTTPConnection, request: bytes, end: float)
     """Post the request, and return the answer; if a proxy breaks it off, the command asks again."""
     connection.sock.settimeout(max(end - time.monotonic(), 1))
     try:
-        connection.request("POST", "/desk", request, {"Authorization": f"Bearer {KEY}", "X-Desk-Token": TOKEN})
+        connection.request("POST", "/desk", request, HEADERS)
         response = connection.getresponse()
         if 400 <= response.status < 500:  # the key is gone, or too many wrong ones came from here
             raise PermissionError

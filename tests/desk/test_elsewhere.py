@@ -112,6 +112,23 @@ async def test_a_caller_whose_connection_a_proxy_ends_finds_its_question(desk: D
     assert len([one for one in desk.wire.shown if "touch made" in one.text]) == 1
 
 
+async def test_a_late_event_of_another_host_withdraws_no_newer_question(desk: Desk) -> None:
+    key, url = await make_key(desk, "laptop"), url_of(desk)
+
+    def tell(event: str, text: str, began: str) -> "asyncio.Task[Visit]":
+        body = f"claude {event} 1 {len(text)}\n{text}".encode()
+        headers = {"authorization": f"Bearer {key}", "x_desk_began": began}
+        return asyncio.create_task(to_thread.run_sync(lambda: send(url, "/desk", "POST", body, **headers)))
+
+    asked = tell("PermissionRequest", CALL, "2")
+    shown = await desk.question()
+    assert (
+        await tell("UserPromptSubmit", make_event("UserPromptSubmit", tool_name="", tool_input={}), "1")
+    ).status == 200
+    await desk.wire.press(shown, "Yes", by=ANN)
+    assert b'"allow"' in (await asked).body
+
+
 async def test_claude_itself_can_ask_a_gateway_elsewhere(desk: Desk) -> None:
     (desk.home / "key").write_text(await make_key(desk, "laptop"))
     words = ("connect", "claude", "--yes", "--key-file", str(desk.home / "key"), "--url")
