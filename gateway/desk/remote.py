@@ -23,8 +23,11 @@ ENTRIES: dict[str, dict[str, Any]] = {}
 PLACE = pathlib.Path.home() / ".local" / "share" / "hermes-gateway" / PROGRAM / "desk" / "ask.py"
 SET = os.fsdecode(environ.get(VARIABLE.encode(), b""))  # the folder of the settings, or the home around it
 SETTINGS = (pathlib.Path(SET) if SET and not IS_HOME else pathlib.Path(SET or pathlib.Path.home()) / FOLDER) / FILE
-# The token is the same at each try, so that the gateway finds the question again; the start orders the events here.
-TOKEN, BEGAN = os.urandom(16).hex(), str(time.monotonic_ns())
+TOKEN = os.urandom(16).hex()  # the same at each try, so that the gateway finds the question again
+try:  # the start of this process orders the events of this host
+    BEGAN = pathlib.Path("/proc/self/stat").read_text("utf-8").rpartition(")")[2].split()[19]
+except OSError:  # a system without /proc
+    BEGAN = str(time.monotonic_ns())
 HEADERS = {"Authorization": f"Bearer {KEY}", "X-Desk-Token": TOKEN, "X-Desk-Began": BEGAN}
 MISSING = "hermes-gateway is connected in these settings, and its lines would have no effect"
 
