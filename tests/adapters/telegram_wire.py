@@ -345,7 +345,7 @@ class TelegramWire:
     _on_sendphoto = _on_sendvideo = _on_sendaudio = _on_senddocument
 
     def _on_sendvoice(self, asked: dict[str, Any]) -> Any:
-        """What is not an Opus in Ogg is not shown as a voice note there."""
+        """Telegram shows only Opus in Ogg as a voice note."""
         told = self._on_senddocument(asked)
         self.shown[-1].is_note = self.shown[-1].file.startswith(b"OggS") and b"OpusHead" in self.shown[-1].file[:64]
         return told

@@ -222,7 +222,7 @@ class PluginContext:
     def emit(self, event: str, payload: Mapping[str, Any] | None = None) -> int:
         """Notify the subscribers of `<this plugin>:<event>`; return their number, without waiting for them."""
         if not isinstance(event, str) or not event or ":" in event:
-            raise ValueError(f"{event!r} is not a valid event name: a bare one, which is told as {self.plugin_id}:NAME")
+            raise ValueError(f"{event!r} is not a valid event name: write it without colon, for {self.plugin_id}:NAME")
         if payload is not None and not isinstance(payload, Mapping):
             raise TypeError("the payload of an event is a dict, or None")
         said = self._ask("emit", {"name": f"{self.plugin_id}:{event}", "fields": {"payload": dict(payload or {})}})
