@@ -44,6 +44,13 @@ class ProgramEvent(msgspec.Struct, frozen=True):
     prompt_response: Any = None
     source: str = ""  # of a change of settings
     file_path: str = ""
+    prompt_id: str = ""
+    turn_id: str = ""
+
+    @property
+    def turn(self) -> str:
+        """The program's id of the turn; Claude Code and Codex have different names for it, Gemini CLI has none."""
+        return self.prompt_id or self.turn_id
 
 
 decode_event = JsonDecoder[ProgramEvent](ProgramEvent).decode
@@ -106,6 +113,11 @@ class DeskCall(msgspec.Struct, frozen=True):
         }
 
     @property
+    def is_start(self) -> bool:
+        """True for the begin of a turn."""
+        return self.given.hook_event_name == self.program.events.start
+
+    @property
     def can_ask(self) -> bool:
         """True if the program's own dialog appears, and a person sits there."""
         return self.is_attended and self.program.has_dialog
@@ -119,11 +131,14 @@ class DeskCall(msgspec.Struct, frozen=True):
     def is_ended_by(self, later: "DeskCall") -> bool:
         """Return True if this later event shows that this call needs no answer any more.
 
-        Programs send some events in the background, so an event may come after the call that followed it.
+        Programs send some events in the background, so an event may come after the call that followed it, and
+        its command may begin after that of the call. The begin of a turn comes before all calls of this turn.
         """
         if later.began < self.began:
             return False
         if (later.program, later.given.session_id) != (self.program, self.given.session_id):
+            return False
+        if later.is_start and self.given.turn and later.given.turn == self.given.turn:
             return False
         return later.given.tool_name == "" or later.digest == self.digest
 

@@ -119,6 +119,20 @@ def make_call(tool: str = "Bash", event: str = "PreToolUse", **args: str) -> str
     return make_event(event, tool_name=tool, tool_input=args, tool_use_id="toolu_1")
 
 
+GUARD = """
+def handle(event_type, context):
+    tool, args = context["tool"], context["args"]
+    if context["desk"]["program"] != "claude" or context["platform"] != "desk":
+        return {"decision": "deny", "reason": "not of a desk"}
+    if tool == "shell" and "rm" in args["command"]:
+        return {"decision": "deny", "reason": "nothing is removed here"}
+    if tool == "shell" and "push" in args["command"] and not context.ask("May it push?"):
+        return {"decision": "deny", "reason": "no push"}
+    if tool == "write_file":
+        context["args"] = args | {"content": "changed"}
+"""
+
+
 async def add_hook(desk: Desk, name: str, manifest: str, handler: str) -> None:
     desk.gateway.add_hook(name, {"HOOK.yaml": manifest, "handler.py": handler})
     is_loaded = lambda: desk.gateway.call("hooks.info", {"name": name})["state"] == "loaded"  # noqa: E731

@@ -26,7 +26,7 @@ from gateway.errors import ConfigError
 from gateway.events.catalogue import EVENT_SPECS
 from gateway.testing.networks.wire import ANN, BEN
 from gateway.worker.process_tree import find_children
-from tests.desk.desk_program import ALLOWED, CALL, PROGRAM, Desk, add_hook, make_call, make_event
+from tests.desk.desk_program import ALLOWED, CALL, GUARD, PROGRAM, Desk, add_hook, make_call, make_event
 from tests.spine import until
 
 pytestmark = pytest.mark.process
@@ -55,60 +55,6 @@ async def test_a_no_is_a_denial_with_a_reason(desk: Desk) -> None:
     code, out, _ = await asked
     decision = json.loads(out)["hookSpecificOutput"]["decision"]
     assert (code, decision["behavior"], "refused" in decision["message"]) == (0, "deny", True)
-
-
-def read_histories(desk: Desk) -> list[str]:
-    """Read what is kept of each session of a program, as an export has it."""
-    listed = desk.gateway.call("sessions.list")["sessions"]
-    ours = [one["session_id"] for one in listed if one["platform"] == "desk"]
-    return [desk.gateway.call("sessions.export", {"session": one, "format": "markdown"})["text"] for one in ours]
-
-
-async def test_a_session_has_what_was_asked_and_who_answered(desk: Desk) -> None:
-    await add_hook(desk, "guard", "intercepts: [tool:before]\n", GUARD)
-    assert (await desk.ask(make_call(command="rm -r x")))[0] == 2
-    asked = desk.ask(make_call(command="git push"))
-    await desk.wire.press(await desk.question(), "Yes", by=ANN)
-    await asked
-    assert await desk.ask(make_call(command="ls")) == (0, "", "")
-    for event in ("UserPromptSubmit", "PostToolUse", "Stop"):
-        assert await desk.ask(make_event(event)) == (0, "", "")
-    [kept] = read_histories(desk)
-    assert kept.startswith("# Claude Code in /home/ann/proj\n")
-    for words in (
-        "Denied by guard: nothing is removed here",
-        "The hook guard asks: May it push?",
-        "Allowed by ",
-        '"git push"',
-    ):
-        assert words in kept
-    assert not any(words in kept for words in ('"ls"', "say hello with bash", "RESULT SEEN")), kept
-
-
-async def test_a_record_has_the_prompts_the_results_and_the_answers_too(desk: Desk) -> None:
-    desk.gateway.configure(desk.gateway.home.config.read_text() + "desk: {record: true}\n")
-    await to_thread.run_sync(desk.gateway.cli, "reload")
-    for event, fields in (
-        ("UserPromptSubmit", {}),
-        ("PostToolUse", {"tool_response": {"stdout": "made it"}}),
-        ("PostToolUseFailure", {"error": "it fell"}),
-        ("Stop", {}),
-    ):
-        sent = json.loads(make_event(event, **fields))
-        if event in ("UserPromptSubmit", "Stop"):
-            sent |= {"tool_name": ""}
-        assert await desk.ask(json.dumps(sent)) == (0, "", "")
-    [kept] = read_histories(desk)
-    for words in (
-        "say hello with bash",
-        '"touch made"',
-        '{"stdout": "made it"}',
-        "Bash (failed)",
-        "it fell",
-        "RESULT SEEN",
-    ):
-        assert words in kept
-    assert desk.gateway.call("sessions.search", {"query": "hello"})["hits"]
 
 
 async def test_a_yes_is_for_one_call_alone(desk: Desk) -> None:
@@ -151,10 +97,21 @@ async def test_an_event_from_before_the_question_does_not_withdraw_it(desk: Desk
     await until(lambda: find_children(late.pid), "the command")
     asked = desk.ask()
     shown = await desk.question()
-    told = partial(late.communicate, make_event("UserPromptSubmit", tool_name="", tool_input={}))
+    told = partial(late.communicate, make_event("UserPromptSubmit", prompt_id="another"))
     assert await to_thread.run_sync(told) == ("", "")
     await desk.wire.press(shown, "Yes", by=ANN)
     assert json.loads((await asked)[1]) == ALLOWED
+
+
+async def test_the_begin_of_a_turn_withdraws_the_questions_of_other_turns_alone(desk: Desk) -> None:
+    """Its command may begin after that of the turn's first call, since Claude Code does not wait for it."""
+    asked = desk.ask()
+    shown = await desk.question()
+    assert await desk.ask(make_event("UserPromptSubmit")) == (0, "", "")
+    assert desk.list_open()
+    assert await desk.ask(make_event("UserPromptSubmit", prompt_id="another")) == (0, "", "")
+    assert await asked == (0, "", "")
+    await desk.closed(shown, "answered at the desk")
 
 
 async def test_a_question_outlives_the_gateway(desk: Desk) -> None:
@@ -217,18 +174,6 @@ async def test_connect_leaves_what_is_there_as_it_is(desk: Desk) -> None:
     assert (gone.returncode, json.loads(desk.file.read_text())) == (0, theirs)
 
 
-GUARD = """
-def handle(event_type, context):
-    tool, args = context["tool"], context["args"]
-    if context["desk"]["program"] != "claude" or context["platform"] != "desk":
-        return {"decision": "deny", "reason": "not of a desk"}
-    if tool == "shell" and "rm" in args["command"]:
-        return {"decision": "deny", "reason": "nothing is removed here"}
-    if tool == "shell" and "push" in args["command"] and not context.ask("May it push?"):
-        return {"decision": "deny", "reason": "no push"}
-    if tool == "write_file":
-        context["args"] = args | {"content": "changed"}
-"""
 PLUGIN = """
 def register(ctx):
     deny = {"action": "block", "message": "hosts is private"}

@@ -14,8 +14,7 @@ from gateway.desk.ask import PAUSE, TRIES_AGAIN
 from gateway.testing.gateway_process import FREE_PORT
 from gateway.testing.networks.wire import ANN
 from gateway.web.key_check import MOST_WRONG
-from tests.desk.desk_program import CALL, Desk, add_hook, make_call, make_event
-from tests.desk.test_desk import GUARD
+from tests.desk.desk_program import CALL, GUARD, Desk, add_hook, make_call, make_event
 from tests.spine import until
 from tests.web.visits import Visit, send, visit
 
@@ -122,9 +121,7 @@ async def test_a_late_event_of_another_host_withdraws_no_newer_question(desk: De
 
     asked = tell("PermissionRequest", CALL, "2")
     shown = await desk.question()
-    assert (
-        await tell("UserPromptSubmit", make_event("UserPromptSubmit", tool_name="", tool_input={}), "1")
-    ).status == 200
+    assert (await tell("UserPromptSubmit", make_event("UserPromptSubmit", prompt_id="another"), "1")).status == 200
     await desk.wire.press(shown, "Yes", by=ANN)
     assert b'"allow"' in (await asked).body
 
