@@ -13,9 +13,8 @@ import anyio
 from gateway import __version__
 from gateway.backoff import find_pause
 from gateway.config.home import Home
-from gateway.control.server import VerbAnswer
 from gateway.daemon.callers import build_caller_check
-from gateway.daemon.control_verbs import FindPart, build_verbs
+from gateway.daemon.control_verbs import build_verbs
 from gateway.daemon.disk_configuration import DiskConfiguration
 from gateway.daemon.home_lock import lock_home, write_waiting
 from gateway.daemon.own_process import (
@@ -76,8 +75,8 @@ async def run_daemon(
         await kill_orphans(home.lock)
         tasks.start_soon(keep_orphans)
         reloader = ConfigurationReloader(configuration.settings, load, notifier)
-        verbs = partial(build_all_verbs, reloader)
         waiting = partial(report_waiting, notifier, home.lock)
+        verbs = lambda find: build_verbs(find, bind_reload(find("bind"), reloader))  # noqa: E731
         serving = open_gateway(home, configuration, shutdown, verbs, build_caller_check, waiting)
         async with serving as gateway:
             gateway.run.disk = disk
@@ -118,8 +117,3 @@ async def report_status(describe: Callable[[], str], notifier: Notifier, watchdo
             log.warning("the event loop was held up for %.1f s", late)
         if notifier.address:
             notifier.status(describe())
-
-
-def build_all_verbs(reloader: ConfigurationReloader, find: FindPart) -> Mapping[str, VerbAnswer]:
-    """Return the verbs of a daemon, among them `reload`: a daemon can read its configuration again."""
-    return build_verbs(find, bind_reload(find("bind"), reloader))

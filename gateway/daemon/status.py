@@ -12,7 +12,6 @@ import msgspec
 
 from gateway import __version__
 from gateway.access.access_control import AccessControl
-from gateway.agent.mcp.servers import McpServers
 from gateway.config.node_settings import NodeRole
 from gateway.config.platform_settings import list_accounts
 from gateway.config.settings import Settings
@@ -254,11 +253,11 @@ def list_turn_problems(base: Base, run: Run, storage: Storage, turns: Turns, loo
 
 
 def list_work_problems(base: Base, presence: NodePresence, hooks: Hooks, work: Work, look: StatusFacts) -> list[str]:
-    folder_hooks = hooks.folder_hooks
+    folder_hooks, tools = hooks.folder_hooks, work.tool_servers.servers.values()
     return [
         *list_hook_problems(look.hooks, find_kernel_support(), folder_hooks.trouble),
         *check_agent_hooks(base.settings, folder_hooks.has),
-        *list_server_problems(work.tool_servers),
+        *(f"tool server {one.spec.name}: {one.reason}" for one in tools if one.state == "down"),
         *(list_webhook_problems(look.webhooks) if "web" in presence.nodes.roles else []),
     ]
 
@@ -323,11 +322,6 @@ def list_unused_skill_hooks(base: Base, work: Work) -> list[str]:
     """List the hooks of skills that do not run, even if no conversation has loaded the skill."""
     sources = list_sources(base.home, base.current.configuration)
     return [str(finding) for finding in list_unused_hooks(work.agents.now.skills, sources)]
-
-
-def list_server_problems(servers: McpServers) -> list[str]:
-    """List the tool servers that are down."""
-    return [f"tool server {one.spec.name}: {one.reason}" for one in servers.servers.values() if one.state == "down"]
 
 
 def format_status_line(run: Run, turns: Turns) -> str:

@@ -1,6 +1,5 @@
 """The command `/jobs`: the jobs that a person may see, by their role."""
 
-from functools import partial
 from typing import Any
 
 from gateway.dispatcher.commands import Command, CommandOption, CommandResult, say_error
@@ -18,7 +17,7 @@ async def run_jobs(call: Any) -> CommandResult:
     """List the jobs that the person of this `CommandCall` may see, or pause or resume one of them."""
     jobs, person, role = JobJournal(call.context.engine), str(call.message.payer), call.role
     is_operator = rank_of(role) >= rank_of("operator")
-    sees = partial(_is_seen, person, is_operator)
+    sees = lambda job: is_operator or job.maker == person  # noqa: E731
     verb, _, name = call.args.partition(" ")
     if not verb:
         is_alone = call.message.address.chat_type == "dm"  # a group reads no texts
@@ -35,10 +34,6 @@ async def run_jobs(call: Any) -> CommandResult:
     await jobs.pause(job, "" if verb == "resume" else BY_HAND if is_operator else IN_CHAT)
     called = _name(job, person)
     return CommandResult(DONE[verb].format(called, called), activity=ActivityRecord(what=f"jobs.{verb}", on=called))
-
-
-def _is_seen(person: str, is_operator: bool, job: Job) -> bool:
-    return is_operator or job.maker == person
 
 
 def _describe(job: Job, person: str, role: Role, is_alone: bool) -> str:

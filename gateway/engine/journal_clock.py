@@ -44,10 +44,6 @@ log = logging.getLogger(__name__)
 read_machine_time = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
 
 
-def _read_boot() -> int:
-    return zlib.crc32(read_boot_id())
-
-
 def _is_synchronised() -> bool:
     """Ask the kernel, which says no once the clock was set by hand. False if the kernel cannot answer."""
     import ctypes  # noqa: PLC0415 - only a clock that was set needs it
@@ -65,7 +61,7 @@ class Clock(msgspec.Struct, frozen=True):
     wall: Callable[[], float] = time.time
     steady: Callable[[], float] = time.monotonic
     machine: Callable[[], float] = read_machine_time
-    boot: int = msgspec.field(default_factory=_read_boot)
+    boot: int = msgspec.field(default_factory=lambda: zlib.crc32(read_boot_id()))
     is_synchronised: Callable[[], bool] = _is_synchronised  # whether a time server keeps the wall clock
 
 

@@ -4,7 +4,7 @@ The author of an adapter sees no record of the journal. A cursor is a text of th
 of all gateways with one journal reads for a bot at a time: the one that opened its cursor last.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Generic
@@ -164,10 +164,10 @@ async def keep_menu_current(
     """
     news = anyio.Event()
     remove = registry.watch("hook:loaded", lambda *_: news.set())
-    shown: list[tuple[object, ...]] = []
+    shown: Sequence[tuple[object, ...]] = []
     try:
         while True:
-            if (now := list_menu_rows(table)) != shown:
+            if (now := [(one.name, one.summary, one.usage, one.rights, one.hidden) for one in table.values()]) != shown:
                 shown = now
                 await show()
             with anyio.move_on_after(MENU_LOOK_PAUSE):
@@ -176,8 +176,3 @@ async def keep_menu_current(
             news = anyio.Event()
     finally:
         remove()
-
-
-def list_menu_rows(table: CommandTable) -> list[tuple[object, ...]]:
-    """List the parts of the table that people see."""
-    return [(one.name, one.summary, one.usage, one.rights, one.hidden) for one in table.values()]

@@ -15,7 +15,6 @@ from gateway.config.settings import MAIN
 from gateway.daemon.cluster_table import TellForgotten, build_removals
 from gateway.daemon.groups.process import Base, CurrentConfiguration
 from gateway.daemon.part_settings import access_rules_from
-from gateway.engine.journal_clock import JournalClock
 from gateway.messages.roles import Role
 from gateway.records.follower import RecordCopy
 from gateway.records.names import KnownNames
@@ -46,7 +45,7 @@ def build_people(base: Base) -> People:
     engine, keys, names = base.engine, ProgramKeys(base.engine), KnownNames(base.engine)
     rules, find_role = access_rules_from(base.current.configuration), partial(find_program_role, base.current, keys)
     chats = ChatRules(ChatJournal(engine), base.settings)
-    usage = UsageJournal(engine, RunningTotals(partial(find_time, engine.clock), base.settings))
+    totals = RunningTotals(lambda: time.time() - engine.clock.calculate_difference(), base.settings)
     heard = HeardMessages(engine, chats.is_heard)
     return People(
         AccessControl(rules, Pairings(engine), find_program_role=find_role),
@@ -55,8 +54,8 @@ def build_people(base: Base) -> People:
         names,
         chats,
         heard,
-        usage,
-        *build_removals(engine, base.home.files, usage.totals, heard, chats.kept, names),
+        UsageJournal(engine, totals),
+        *build_removals(engine, base.home.files, totals, heard, chats.kept, names),
     )
 
 
@@ -69,8 +68,3 @@ def find_program_role(current: CurrentConfiguration, keys: ProgramKeys, user_id:
 def list_agent_names(current: CurrentConfiguration) -> frozenset[str]:
     """List the names of all agents."""
     return frozenset({MAIN, *current.settings.agents})
-
-
-def find_time(clock: JournalClock) -> float:
-    """Return the time of the wall clock, without its latest adjustments."""
-    return time.time() - clock.calculate_difference()
