@@ -256,7 +256,9 @@ class SlackWire:
             "user": by if by == self.bot else self.known_as(by),
             "channel_type": "im" if where[0] == "D" else "channel",
         }
-        return about | ({"thread_ts": thread} if thread else {})
+        root = self.messages.get(thread, {})
+        within = {"thread_ts": thread, **({"parent_user_id": root["user"]} if "user" in root else {})}
+        return about | (within if thread else {})
 
     def told(self, message: dict[str, Any]) -> str:
         self.messages[message["ts"]] = message

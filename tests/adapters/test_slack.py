@@ -250,6 +250,16 @@ async def test_a_mention_is_answered_in_its_thread_where_nobody_need_mention_aga
     assert len(wire.shown) == 3
 
 
+async def test_a_thread_of_others_is_left_alone(home: House, wire: SlackWire) -> None:
+    """Nobody has called the bot there; a mention in the same thread calls it."""
+    theirs = await wire.write("who comes?", chat=GROUP, by=BEN)
+    await wire.write("I do", chat=GROUP, thread=theirs)
+    wire.told(wire.message(ANN, CHANNEL, f"<@{wire.bot}> and you?", theirs))
+    (shown,) = await home.shows("I heard you.")
+    assert shown.thread == theirs
+    assert [one["text"] for one in home.told("message:received")] == ["and you?"]
+
+
 async def test_a_command_whose_name_is_slacks_own_has_another(home: House, wire: SlackWire) -> None:
     await wire.write("/status")
     await home.shows("hermes-gateway is")
