@@ -3,9 +3,9 @@
 `--record` runs the tests (what else is given goes to pytest) and writes down, in `build/faults`, which lines of
 `gateway/` and `hooks_builtin/` each of them executes, in its own process and in all that it starts. After that
 `./x faults` draws lines by the seed, turns a comparison there, leaves the statement out or changes a constant, and runs
-tests that execute the line: at most forty, the cheapest, from as many files as there are. A fault is found when one of
-them fails twice with it and passes without it, or when they do not come to an end. The same seed and record give the
-same faults.
+tests that execute the line: at most forty, the cheapest, from as many files as there are, more of them from the files
+of the same room. A fault is found when one of them fails twice with it and passes without it, or when they do not come
+to an end. The same seed and record give the same faults.
 
 Tests of the mark `thorough` come after the others have found nothing; `--tests quick` leaves them out. All of it
 happens in clones of a commit, with environments of their own, and what a fault kills is nothing of ours: the tests
@@ -27,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests import line_hits
 from tests.line_probes import list_sources, put_probes
-from tests.line_records import LineRecords, RecordedTest, choose
+from tests.line_records import LineRecords, RecordedTest, choose, find_tests_folder
 from tests.source_faults import Fault, draw, find_faults
 
 ROOT = Path(__file__).parent.parent
@@ -150,12 +150,12 @@ def run(options: argparse.Namespace, commit: str, kept: Path) -> int:
     def find(fault: Fault) -> tuple[str, str]:
         """By which test, and by which of the thorough ones where no other did."""
         clone = clones.get()
-        tests = records.list_tests((fault.path, fault.line))
+        tests, near = records.list_tests((fault.path, fault.line)), find_tests_folder(fault.path)
         try:
-            quick = clone.find(fault, choose(test for test in tests if not test.is_thorough))
+            quick = clone.find(fault, choose((test for test in tests if not test.is_thorough), near))
             if quick or options.tests == "quick":
                 return quick, ""
-            return "", clone.find(fault, choose(test for test in tests if test.is_thorough))
+            return "", clone.find(fault, choose((test for test in tests if test.is_thorough), near))
         finally:
             clones.put(clone)
 

@@ -13,6 +13,7 @@ from typing import Self
 
 Line = tuple[str, int]
 MOST_TESTS = 40
+NEAR_TESTS = 8  # of a file that lies near
 MOST_SECONDS = 120.0  # that they took when they were recorded
 
 
@@ -68,12 +69,22 @@ def read_passed(records: Iterable[str]) -> Iterator[RecordedTest]:
             yield RecordedTest(record["name"], record["seconds"], record["is_thorough"], lines)
 
 
-def choose(tests: Iterable[RecordedTest]) -> list[RecordedTest]:
-    """The cheapest of each file, then the second of each, and so on; those that are chosen begin with the cheapest."""
+def find_tests_folder(path: str) -> str:
+    """Return the folder with the tests of a source: `tests/jobs/` for a file in `gateway/jobs`."""
+    room, *rest = path.split("/")
+    return f"tests/{rest[0] if room == 'gateway' else room}/"
+
+
+def choose(tests: Iterable[RecordedTest], near: str = "") -> list[RecordedTest]:
+    """The cheapest of each file, then the second of each, and so on; those that are chosen begin with the cheapest.
+
+    A file in the folder `near` has eight turns at a time, since a line is mostly looked at there.
+    """
     seen, ranked = Counter[str](), []
     for test in sorted(tests, key=lambda one: (one.seconds, one.name)):
         file = test.name.partition("::")[0]
-        ranked.append((seen[file], test.seconds, test.name, test))
+        turn = seen[file] // NEAR_TESTS if near and file.startswith(near) else seen[file]
+        ranked.append((turn, test.seconds, test.name, test))
         seen[file] += 1
     chosen: list[RecordedTest] = []
     for *_, test in sorted(ranked, key=lambda one: one[:3])[:MOST_TESTS]:

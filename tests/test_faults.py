@@ -10,7 +10,7 @@ import pytest
 from tests import line_hits
 from tests.faults import find_failed
 from tests.line_probes import add_probes, list_lines
-from tests.line_records import MOST_SECONDS, MOST_TESTS, LineRecords, RecordedTest, choose
+from tests.line_records import MOST_SECONDS, MOST_TESTS, LineRecords, RecordedTest, choose, find_tests_folder
 from tests.source_faults import draw, find_faults
 
 ROOT = Path(__file__).parent.parent
@@ -122,6 +122,14 @@ def test_the_cheapest_of_all_files_come_first() -> None:
     cheap = [run(f"tests/a.py::{number}", number / 100) for number in range(MOST_TESTS)]
     other = run("tests/b.py::0", 50.0)
     assert choose([*cheap, other]) == [*cheap[:-1], other]
+
+
+def test_the_files_of_the_room_have_eight_tests_for_one_of_another_file() -> None:
+    near = [run(f"tests/jobs/test_a.py::{number}", 9.0 + number) for number in range(9)]
+    others = [run(f"tests/test_{number}.py::a", 1 / (number + 1)) for number in range(MOST_TESTS - 8)]
+    second = run("tests/test_0.py::b", 2.0)
+    chosen = choose([*near, *others, second], find_tests_folder("gateway/jobs/schedule.py"))
+    assert {*chosen} == {*near[:8], *others}
 
 
 def test_one_that_takes_too_long_is_left_out_unless_it_is_the_only_one() -> None:
